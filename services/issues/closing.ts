@@ -3,12 +3,11 @@
  * the rules for provider payments are in services/providers/issues.ts.
  */
 import { BOUNDS } from "../bus/bounds.ts";
-import { requirePermission } from "../bus/messages/caller.ts";
+import { personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/issues.ts";
 import type { Handler, RequestOf } from "../bus/operation.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Database, Transaction } from "../db/pool.ts";
-import { personActor } from "../db/provider-audit-log.ts";
 import { type IssuesDeps, issueConflict, requireUnattributed, requireUnresolved, toIssue } from "./life-cycle.ts";
 import { ISSUE_LIMITS } from "./limits.ts";
 import { announceIssues, priorOf, recordSteps } from "./recording.ts";

@@ -1,14 +1,13 @@
 /** Issues as people read them and work on them: lists, one issue with its history, assignment and comments. */
 import { currencyExponent } from "../../machines/currencies.ts";
 import { malformedReason } from "../bus/malformed-reasons.ts";
-import { requirePermission } from "../bus/messages/caller.ts";
+import { personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/issues.ts";
 import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { createOnce } from "../db/creations.ts";
 import type { Database, Transaction } from "../db/pool.ts";
-import { personActor } from "../db/provider-audit-log.ts";
 import { ISSUE_LIMITS } from "./limits.ts";
 import { announceIssues, priorOf, recordSteps } from "./recording.ts";
 import * as comments from "./sql/comments.ts";

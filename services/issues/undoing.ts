@@ -2,12 +2,11 @@
  * Reopening closed issues, one or many. Only the person who closed an issue can undo it, within a day, before its period is
  * closed and before a newer issue supersedes it.
  */
-import { requirePermission } from "../bus/messages/caller.ts";
+import { personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/issues.ts";
 import type { Handler, RequestOf } from "../bus/operation.ts";
 import { existing } from "../bus/refusals.ts";
 import type { Transaction } from "../db/pool.ts";
-import { personActor } from "../db/provider-audit-log.ts";
 import { type ClosingDeps, hasMoney, nothing, type Refused, refusedOf } from "./closing.ts";
 import { issueConflict, isUnresolved, requireUnresolved, toIssue } from "./life-cycle.ts";
 import { ISSUE_LIMITS } from "./limits.ts";

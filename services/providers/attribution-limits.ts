@@ -5,11 +5,11 @@
 import { currencyExponent } from "../../machines/currencies.ts";
 import { formatExactAmount } from "../../machines/currency.ts";
 import type * as bus from "../bus/messages/attribution-limits.ts";
-import { requirePermission } from "../bus/messages/caller.ts";
+import { personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as issueMessages from "../bus/messages/issues.ts";
 import type { Handler } from "../bus/operation.ts";
 import type { Queryable, Transaction } from "../db/pool.ts";
-import { personActor, recordEvents } from "../db/provider-audit-log.ts";
+import { recordEvents } from "../db/provider-audit-log.ts";
 import { getIssue as getIssueOfAny, issueConflict } from "../issues/life-cycle.ts";
 import type { IssueRow } from "../issues/sql/issues.ts";
 import type { ProvidersDeps } from "./deps.ts";

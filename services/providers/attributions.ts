@@ -10,7 +10,7 @@
 import { randomUUID } from "node:crypto";
 import type { SettlementRefusal } from "../../machines/station/reply.ts";
 import type { OrderSnapshot } from "../../machines/station/state.ts";
-import { type Caller, requirePermission } from "../bus/messages/caller.ts";
+import { type Caller, personActor, requirePermission } from "../bus/messages/caller.ts";
 import { prepareIntent, settleIntent } from "../bus/messages/intents.ts";
 import type * as bus from "../bus/messages/issues.ts";
 import { call, type Handler, type RequestOf } from "../bus/operation.ts";
@@ -18,7 +18,6 @@ import { existing, RefusedError, UnavailableError } from "../bus/refusals.ts";
 import { askStation } from "../bus/station-client.ts";
 import { insertOutbox, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
-import { personActor } from "../db/provider-audit-log.ts";
 import { issueConflict, requireUnattributed, requireUnresolved, toIssue } from "../issues/life-cycle.ts";
 import { announceIssues, priorOf, recordSteps } from "../issues/recording.ts";
 import { type IssueKey, type IssueRow, lockIssue, resolveIssue } from "../issues/sql/issues.ts";

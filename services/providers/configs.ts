@@ -4,17 +4,16 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { FieldError } from "../bus/field-errors.ts";
-import { type Caller, requirePermission } from "../bus/messages/caller.ts";
+import { type Caller, OPERATOR, personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/provider-configs.ts";
 import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Json, Queryable, Transaction } from "../db/pool.ts";
-import { type ProviderActor, personActor, recordEvents } from "../db/provider-audit-log.ts";
+import { type ProviderActor, recordEvents } from "../db/provider-audit-log.ts";
 import { type PreparedConfig, ProviderError } from "./adapters/adapter.ts";
 import { announceConfig } from "./choices.ts";
 import type { ProvidersDeps } from "./deps.ts";
-import { OPERATOR } from "./events.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import { accessOf, providerSecretPlace, requireUnsharedSecret } from "./secrets.ts";
 import { choose, lockFilial } from "./sql/choices.ts";

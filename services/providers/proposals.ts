@@ -4,11 +4,11 @@
  * evidence or the order changes. Then it is refused at once, and `endProposals` ends it a moment later.
  */
 import type * as bus from "../bus/messages/attribution-proposals.ts";
-import { type Caller, requirePermission } from "../bus/messages/caller.ts";
+import { type Caller, personActor, requirePermission } from "../bus/messages/caller.ts";
 import type { Handler, ReplyOf } from "../bus/operation.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Database, Transaction } from "../db/pool.ts";
-import { personActor, SYSTEM } from "../db/provider-audit-log.ts";
+import { SYSTEM } from "../db/provider-audit-log.ts";
 import { issueConflict, requireUnattributed, requireUnresolved, toIssue } from "../issues/life-cycle.ts";
 import { announceIssues, recordSteps } from "../issues/recording.ts";
 import { type IssueKey, lockIssue } from "../issues/sql/issues.ts";

@@ -1,5 +1,5 @@
 /** Matches and candidates as people read and decide them. A decision counts from the next run, which starts by itself. */
-import { type Caller, requirePermission } from "../bus/messages/caller.ts";
+import { type Caller, personActor, requirePermission } from "../bus/messages/caller.ts";
 import { ISSUE_KINDS } from "../bus/messages/issues.ts";
 import * as bus from "../bus/messages/reconciliation-matches.ts";
 import { LINE_KINDS } from "../bus/messages/statement-formats.ts";
@@ -7,7 +7,7 @@ import type { Handler } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Database, Transaction } from "../db/pool.ts";
-import { personActor, recordEvents } from "../db/provider-audit-log.ts";
+import { recordEvents } from "../db/provider-audit-log.ts";
 import * as sql from "./sql/matches.ts";
 import { wantRunsBeside } from "./sql/wanted-runs.ts";
 

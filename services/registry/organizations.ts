@@ -1,11 +1,11 @@
 /** Organizations and their first owners, for the operator of the installation. */
+import { OPERATOR } from "../bus/messages/caller.ts";
 import type * as organizations from "../bus/messages/organizations.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { sessionKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
 import { flush, type RegistryDeps, type RegistryHandler } from "./deps.ts";
-import { OPERATOR } from "./events.ts";
 import { OPERATOR_PARTY } from "./passwords.ts";
 import { mintInitialPassword } from "./secrets.ts";
 import { recordEvent } from "./sql/events.ts";

@@ -1,13 +1,13 @@
 /** Robotics consumers: their names, their access and their credentials. */
 import { createHash, randomBytes } from "node:crypto";
-import { requirePermission } from "../bus/messages/caller.ts";
+import { OPERATOR, personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/consumers.ts";
 import type { Handler } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { createOnce } from "../db/creations.ts";
 import type { Transaction } from "../db/pool.ts";
-import { personActor, type RoboticsAction, recordRoboticsAction } from "../db/robotics-audit-log.ts";
+import { type RoboticsAction, recordRoboticsAction } from "../db/robotics-audit-log.ts";
 import type { RoboticsDeps } from "./deps.ts";
 import { ROBOTICS_LIMITS } from "./limits.ts";
 import * as sql from "./sql/consumers.ts";
@@ -17,8 +17,6 @@ type Deps = Pick<RoboticsDeps, "database">;
 
 /** The name of the sandbox's consumer. After the owner has renamed it, the next start makes another one. */
 const SANDBOX_NAME = "Sandbox robots";
-/** The operator of the installation, who has no session and acts on the bus only. */
-const OPERATOR = { kind: "registry", id: 0, name: "operator" } as const;
 
 /** Lists by id. Another organization's filial has no consumers. Refuses with `permission_denied`. */
 export const listRoboticsConsumers: Handler<Deps, typeof messages.listRoboticsConsumers> = async (deps, request) => {

@@ -1,10 +1,10 @@
 /** Pauses and resumes the robotics of a filial. */
-import { requirePermission } from "../bus/messages/caller.ts";
+import { personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/filial-robotics.ts";
 import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { existing } from "../bus/refusals.ts";
 import { insertOutbox } from "../db/outbox.ts";
-import { personActor, recordRoboticsAction } from "../db/robotics-audit-log.ts";
+import { recordRoboticsAction } from "../db/robotics-audit-log.ts";
 import type { RoboticsDeps } from "./deps.ts";
 import { filialEvent } from "./events.ts";
 import * as sql from "./sql/filial-robotics.ts";

@@ -5,7 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import { nextTaskStatus, type ServingTaskEvent, type ServingTaskStatus } from "../../machines/serving-task.ts";
-import { requirePermission } from "../bus/messages/caller.ts";
+import { personActor, requirePermission } from "../bus/messages/caller.ts";
 import type { ConsumerCaller } from "../bus/messages/consumers.ts";
 import type * as messages from "../bus/messages/serving-tasks.ts";
 import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
@@ -13,7 +13,7 @@ import { readPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { insertOutbox, insertOutboxRows, type OutboxRow } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
-import { personActor, type RoboticsAction, recordRoboticsAction, SYSTEM_ACTOR } from "../db/robotics-audit-log.ts";
+import { type RoboticsAction, recordRoboticsAction, SYSTEM_ACTOR } from "../db/robotics-audit-log.ts";
 import type { RoboticsDeps } from "./deps.ts";
 import { taskEvent } from "./events.ts";
 import { ROBOTICS_LIMITS } from "./limits.ts";

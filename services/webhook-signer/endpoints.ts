@@ -3,14 +3,14 @@
  * organization's.
  */
 
-import { type Caller, requirePermission } from "../bus/messages/caller.ts";
+import { type Caller, personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/webhook-endpoints.ts";
 import type { RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { createOnce } from "../db/creations.ts";
 import type { Queryable, Transaction } from "../db/pool.ts";
-import { personActor, recordRoboticsAction } from "../db/robotics-audit-log.ts";
+import { recordRoboticsAction } from "../db/robotics-audit-log.ts";
 import type { SignerDeps, SignerHandler } from "./deps.ts";
 import { SIGNER_LIMITS, TARGET_LIMITS } from "./limits.ts";
 import { loopbackRule } from "./sending/attempt.ts";

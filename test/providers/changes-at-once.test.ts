@@ -1,10 +1,10 @@
 /** Simultaneous changes: those of one filial run one after the other, and those of one organization are logged in order. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { OPERATOR } from "../../services/bus/messages/caller.ts";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import { listProviderEvents } from "../../services/bus/messages/provider-events.ts";
 import { stationKey } from "../../services/db/outbox.ts";
 import { recordEvents } from "../../services/db/provider-audit-log.ts";
-import { OPERATOR } from "../../services/providers/events.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { choose, lockFilial, takeMarkedStations } from "../../services/providers/sql/choices.ts";
 import { changeProviderConfig } from "../../services/providers/sql/configs.ts";
