@@ -8,6 +8,7 @@ import { changeOrder, voidOrder } from "../../services/bus/messages/orders.ts";
 import { listProviderEvents } from "../../services/bus/messages/provider-events.ts";
 import { aloneUnlessSet } from "../../services/providers/attribution-limits.ts";
 import { carryOut } from "../support/carry-out-twice.ts";
+import { reasonOf } from "../support/refusal-of.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import { Scenes, SECRET } from "./emvco-scene.ts";
@@ -84,10 +85,6 @@ const setLimit = ({ place }: Scene, aloneUpToMinor: string | null, reason = "As 
   world.ask(limitMessages.setAttributionLimit, { caller: place.owner, currency: "EUR", aloneUpToMinor, reason });
 const read = async ({ place, issueId }: Scene) => await world.ask(issues.getIssue, { caller: place.operator, issueId });
 const actions = async (scene: Scene) => (await read(scene)).steps.map(({ action }) => action);
-const reasonOf = async (asked: Promise<unknown>): Promise<string> => {
-  const { code, reason } = await refusalOf(asked);
-  return reason ?? code;
-};
 const transactions = ({ order }: Scene) =>
   world.database<{ attested_by: number }[]>`select attested_by from transactions where order_id = ${order.orderId}`;
 
