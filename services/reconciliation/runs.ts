@@ -5,6 +5,7 @@ import { ISSUE_KINDS } from "../bus/messages/issues.ts";
 import type * as bus from "../bus/messages/reconciliation-runs.ts";
 import { RUN_STEPS } from "../bus/messages/reconciliation-runs.ts";
 import type { Handler } from "../bus/operation.ts";
+import { firstPage } from "../bus/page.ts";
 import { existing, invalidField, RefusedError } from "../bus/refusals.ts";
 import { WorkStoppedError } from "../db/stoppable.ts";
 import type { ReconciliationDeps } from "./deps.ts";
@@ -100,7 +101,8 @@ export const listRuns: Handler<RunDeps, typeof bus.listRuns> = async (deps, { ca
   requirePermission(caller, "reconciliation.manage");
   const { organizationId } = caller;
   const rows = await sql.listRuns(deps.database, { organizationId, accountId, beforeId, limit: limit + 1 });
-  return { runs: rows.slice(0, limit).map(runOf), hasMore: rows.length > limit };
+  const { page, hasMore } = firstPage(rows.map(runOf), limit);
+  return { runs: page, hasMore };
 };
 
 /**
