@@ -88,8 +88,7 @@ function isRepetition(
  */
 export const closeIssues: Handler<ClosingDeps, typeof bus.closeIssues> = async (deps, request) => {
   const { caller, filter, throughId, reason } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const limit = BOUNDS.issuesClosedAtOnce + 1;
   const found = await sql.listUnresolved(deps.database, { organizationId, filter, throughId, limit });
   const batch = found.slice(0, BOUNDS.issuesClosedAtOnce);

@@ -87,8 +87,7 @@ export const assignIssue: Handler<IssuesDeps, typeof bus.assignIssue> = async ({
 /** Also of a decided issue. Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict`. */
 export const commentIssue: Handler<IssuesDeps, typeof bus.commentIssue> = async ({ database }, request) => {
   const { caller, issueId, text, creation } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId, userId: authorId, name: authorName } = caller;
+  const { organizationId, userId: authorId, name: authorName } = requirePermission(caller, "reconciliation.manage");
   const create = async (tx: Transaction): Promise<comments.CommentRow> => {
     const issue = existing(await sql.lockIssue(tx, { organizationId, issueId }));
     if ((await comments.countComments(tx, issueId)) >= ISSUE_LIMITS.comments) {

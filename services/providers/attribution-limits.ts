@@ -74,8 +74,7 @@ export const listAttributionLimits: Handler<LimitsDeps, typeof bus.listAttributi
 export const setAttributionLimit: Handler<LimitsDeps, typeof bus.setAttributionLimit> = async (deps, request) => {
   const { caller, currency, aloneUpToMinor, reason } = request;
   const { database } = deps;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const row = await database.begin(async (tx) => {
     await sql.lockLimits(tx, organizationId);
     const before = await sql.findLimit(tx, { organizationId, currency });

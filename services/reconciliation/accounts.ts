@@ -22,8 +22,7 @@ type ChangeRequest = RequestOf<typeof bus.changeStatementAccount>;
 export const listStatementAccounts: ReconciliationHandler<typeof bus.listStatementAccounts> = async (deps, request) => {
   const { database } = deps;
   const { caller, sinceId, limit } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   // One row more shows whether there is a further page.
   const rows = await sql.listStatementAccounts(database, { organizationId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(accountOf), limit);
@@ -34,8 +33,7 @@ export const listStatementAccounts: ReconciliationHandler<typeof bus.listStateme
 export const getStatementAccount: ReconciliationHandler<typeof bus.getStatementAccount> = async (deps, request) => {
   const { database } = deps;
   const { caller, accountId } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   return { account: accountOf(existing(await sql.getStatementAccount(database, { organizationId, accountId }))) };
 };
 

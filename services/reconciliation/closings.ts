@@ -120,16 +120,14 @@ const busy = (): RefusedError => new RefusedError({ code: "busy", retryAfterMs: 
 
 /** Refuses with `permission_denied`, `not_found`. */
 export const getClosing: Handler<ClosingDeps, typeof bus.getClosing> = async ({ database }, { caller, closingId }) => {
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   return { closing: closingOf(existing(await sql.getClosing(database, { organizationId, closingId }))) };
 };
 
 /** Refuses with `permission_denied`. */
 export const listClosings: Handler<ClosingDeps, typeof bus.listClosings> = async ({ database }, request) => {
   const { caller, limit, ...page } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const { accountId, beforeId } = page;
   const rows = await sql.listClosings(database, { organizationId, accountId, beforeId, limit: limit + 1 });
   const { page: closings, hasMore } = firstPage(rows.map(closingOf), limit);
@@ -139,8 +137,7 @@ export const listClosings: Handler<ClosingDeps, typeof bus.listClosings> = async
 /** Refuses with `permission_denied`, `not_found`. */
 export const listClosingItems: Handler<ClosingDeps, typeof bus.listClosingItems> = async ({ database }, request) => {
   const { caller, closingId, of, after, limit } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const closing = existing(await sql.getClosing(database, { organizationId, closingId }));
   if (after !== undefined && !ITEM_KEYS[of].test(after)) {
     throw invalidField("/after", "wrong_format", "Must be the key of an item.");

@@ -63,8 +63,7 @@ async function decide(
   { caller, importId, reason }: DecisionRequest,
   work: (tx: Transaction, row: sql.DecidedRow, decision: sql.Decision) => Promise<sql.DecidedRow>,
 ): Promise<sql.DecidedRow> {
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId, userId: by } = caller;
+  const { organizationId, userId: by } = requirePermission(caller, "reconciliation.manage");
   const { lockWaitMs: waitMs, retryMs: retryAfterMs } = DECISION_LIMITS;
   try {
     return await database.begin(async (tx) => {

@@ -12,8 +12,7 @@ import * as sql from "./sql/lines.ts";
 /** Refuses with `permission_denied` or `not_found`. */
 export const listLines: ReconciliationHandler<typeof bus.listLines> = async ({ database }, request) => {
   const { caller, accountId, fromDate, toDate, after, limit, ...filter } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   existing(await sql.hasAccount(database, { organizationId, accountId }), "account_id");
   const { page, hasMore } = await readPage<bus.StatementLine>(limit, async (last, count) => {
     const wanted = { accountId, fromDate, toDate, filter, after: last ?? after, limit: count };
@@ -27,8 +26,7 @@ type ImportLine = ReplyOf<typeof bus.listImportLines>["lines"][number];
 /** Refuses with `permission_denied` or `not_found`. */
 export const listImportLines: ReconciliationHandler<typeof bus.listImportLines> = async ({ database }, request) => {
   const { caller, importId, sincePosition, limit, ...filter } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   existing(await sql.hasImport(database, { organizationId, importId }));
   const { page, hasMore } = await readPage<ImportLine>(limit, async (last, count) => {
     const wanted = { importId, filter, sincePosition: last?.position ?? sincePosition, limit: count };
@@ -41,8 +39,7 @@ export const listImportLines: ReconciliationHandler<typeof bus.listImportLines> 
 /** Refuses with `permission_denied` or `not_found`. */
 export const listMalformedRows: ReconciliationHandler<typeof bus.listMalformedRows> = async ({ database }, request) => {
   const { caller, accountId, importId, after = { importId: 0, position: 0 }, limit } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   if (accountId !== undefined) existing(await sql.hasAccount(database, { organizationId, accountId }), "account_id");
   if (importId !== undefined) existing(await sql.hasImport(database, { organizationId, importId }), "import_id");
   const { page, hasMore } = await readPage<bus.ListedMalformedRow>(limit, async (last, count) => {

@@ -25,8 +25,7 @@ import * as sql from "./sql/mappings.ts";
 export const listStatementMappings: ReconciliationHandler<typeof bus.listStatementMappings> = async (deps, request) => {
   const { database } = deps;
   const { caller, name, isNewest = false, sinceId, limit } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const { page, hasMore } = await readPage<bus.StatementMapping>(limit, async (last, count) => {
     const wanted = { organizationId, name, isNewest, sinceId: last?.mappingId ?? sinceId, limit: count };
     return (await sql.listStatementMappings(database, wanted)).map(mappingOf);
@@ -38,8 +37,7 @@ export const listStatementMappings: ReconciliationHandler<typeof bus.listStateme
 export const getStatementMapping: ReconciliationHandler<typeof bus.getStatementMapping> = async (deps, request) => {
   const { database } = deps;
   const { caller, mappingId } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   return { mapping: mappingOf(existing(await sql.getStatementMapping(database, { organizationId, mappingId }))) };
 };
 

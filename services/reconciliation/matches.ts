@@ -18,8 +18,7 @@ interface MatchesDeps {
 /** Newest first. Refuses with `permission_denied`. */
 export const listMatches: Handler<MatchesDeps, typeof bus.listMatches> = async ({ database }, request) => {
   const { caller, beforeId, limit, ...filter } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const { accountId, lineId, transactionId } = filter;
   const { page, hasMore } = await readPage<bus.Match>(limit, async (last, count) => {
     const wanted = { organizationId, accountId, lineId, transactionId, beforeId: last?.matchId ?? beforeId };
@@ -31,8 +30,7 @@ export const listMatches: Handler<MatchesDeps, typeof bus.listMatches> = async (
 /** Refuses with `permission_denied`. */
 export const listCandidates: Handler<MatchesDeps, typeof bus.listCandidates> = async ({ database }, request) => {
   const { caller, accountId, lineId, sinceId, limit } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const { page, hasMore } = await readPage<bus.LineCandidates>(limit, async (last, count) => {
     const wanted = { organizationId, accountId, lineId, sinceId: last?.line.lineId ?? sinceId, limit: count };
     return (await sql.listCandidates(database, wanted)).map(candidatesOf);
@@ -46,8 +44,7 @@ const HAS_SETTLED_NOTHING = /^(?:late|issue):/;
 /** Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict` with a reason of `MATCH_CONFLICTS`. */
 export const confirmMatch: Handler<MatchesDeps, typeof bus.confirmMatch> = async ({ database }, request) => {
   const { caller, lineIds, paymentKeys, reason } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const asked = { lineIds: [...new Set(lineIds)], paymentKeys: [...new Set(paymentKeys)] };
   if (asked.lineIds.length > 1 && asked.paymentKeys.length > 1) {
     const detail = "A match has one line or one payment: confirm the parts one by one.";
@@ -77,8 +74,7 @@ export const confirmMatch: Handler<MatchesDeps, typeof bus.confirmMatch> = async
 /** Refuses with `permission_denied`, `not_found` (the line, or what is no candidate and no match of it), `invalid_request`. */
 export const rejectMatch: Handler<MatchesDeps, typeof bus.rejectMatch> = async ({ database }, request) => {
   const { caller, lineId, paymentKey, reason } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   return await database.begin(async (tx) => {
     await sql.lockDecisions(tx, organizationId);
     const { accountId, lines } = await requireLines(tx, organizationId, [lineId]);

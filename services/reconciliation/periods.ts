@@ -24,8 +24,7 @@ export function periodOf(kind: sql.PeriodKind, fromDate: string): sql.Period {
 /** Refuses with `permission_denied`, `not_found`, `invalid_request`. */
 export const listPeriods: Handler<PeriodDeps, typeof bus.listPeriods> = async (deps, request) => {
   const { caller, kind, fromDate, toDate, accountId, filialId, after, limit } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   if (accountId !== undefined) existing(await hasAccount(deps.database, { organizationId, accountId }), "account_id");
   const days = (Date.parse(toDate) - Date.parse(fromDate)) / DAY_MS;
   if (days < 0) throw invalidField("/to_date", "ends_before_start", "Must not be before from_date.");

@@ -24,8 +24,7 @@ const DAY_MS = 24 * 3_600_000;
  * `conflict` with a reason of `RUN_CONFLICTS`.
  */
 export const startRun: Handler<RunDeps, typeof bus.startRun> = async (deps, { caller, accountId, ...days }) => {
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId, userId: startedBy } = caller;
+  const { organizationId, userId: startedBy } = requirePermission(caller, "reconciliation.manage");
   const covered = existing(await sql.findCoveredDays(deps.database, { organizationId, accountId }));
   const { fromDate = covered.from_date, toDate = covered.to_date } = days;
   if (fromDate === null || toDate === null) {
@@ -98,8 +97,7 @@ async function readRun(deps: RunDeps, organizationId: number, runId: number): Pr
 }
 
 export const listRuns: Handler<RunDeps, typeof bus.listRuns> = async (deps, { caller, accountId, beforeId, limit }) => {
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const rows = await sql.listRuns(deps.database, { organizationId, accountId, beforeId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(runOf), limit);
   return { runs: page, hasMore };

@@ -38,8 +38,7 @@ function runMessage(row: sql.ConformanceRunRow): messages.ConformanceRun {
  */
 export const startConformanceRun: RegistryHandler<typeof messages.startConformanceRun> = async (deps, request) => {
   const { caller, sandboxId } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId, userId } = caller;
+  const { organizationId, userId } = requirePermission(caller, "organization.manage");
   if (!deps.conformance.hasPlace) {
     const detail = `This process runs the suite ${LIMITS.atOnce} times already; start this run in a minute.`;
     throw new RefusedError({ code: "busy", detail, retryAfterMs: LIMITS.retryMs });

@@ -65,8 +65,7 @@ export const getStation: RegistryHandler<typeof stations.getStation> = async (de
 
 export const createStation: RegistryHandler<typeof stations.createStation> = async (deps, request) => {
   const { caller, filialId, name, currency, creation } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const create = async (tx: Transaction): Promise<sql.StationRow> => {
     existing(await getFilial(tx, organizationId, filialId), "filial_id");
     const row = await sql.createStation(tx, { organizationId, filialId, name, currency });

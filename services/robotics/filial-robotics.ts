@@ -34,8 +34,7 @@ async function setPaused(
   { caller, filialId, reason }: PauseRequest,
   isPaused: boolean,
 ): Promise<Reply> {
-  requirePermission(caller, "organization.manage");
-  const { organizationId, userId, name } = caller;
+  const { organizationId, userId, name } = requirePermission(caller, "organization.manage");
   const robotics = await database.begin(async (transaction) => {
     const row = existing(await sql.lockFilial(transaction, { organizationId, filialId }));
     if (row.is_paused === isPaused) return row;
