@@ -7,7 +7,7 @@ import { personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/issues.ts";
 import type { Handler, RequestOf } from "../bus/operation.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
-import type { Database, Transaction } from "../db/pool.ts";
+import type { Transaction } from "../db/pool.ts";
 import { type IssuesDeps, issueConflict, requireUnattributed, requireUnresolved, toIssue } from "./life-cycle.ts";
 import { ISSUE_LIMITS } from "./limits.ts";
 import { announceIssues, priorOf, recordSteps } from "./recording.ts";
@@ -27,7 +27,6 @@ export interface MoneyRules {
 }
 
 export interface ClosingDeps extends IssuesDeps {
-  readonly database: Database;
   readonly rules: MoneyRules;
   readonly nowMs: () => number;
 }
