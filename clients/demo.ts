@@ -16,6 +16,7 @@ import {
 } from "./command.ts";
 import { DEMOS, type Demo, demoOf, fieldOf, type Step, UNTIL_TRIES } from "./demo/scenarios.ts";
 import { trustCertificate } from "./http/transport.ts";
+import { print } from "./person.ts";
 
 const HELP = `Runs a demo against the running sandbox, and prints every request and answer.
 
@@ -36,8 +37,6 @@ const FIELD = String.raw`field() { grep -o '"'"$1"'":"\{0,1\}[^",}]*' | head -n 
 const KEPT = /\$(?:\{([A-Z]+)\}|([A-Z]+))/g;
 const REQUEST_MS = 15_000;
 const BETWEEN_MS = 1_000;
-
-const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function main(): Promise<void> {
   const { demo: name, curl, help } = readArguments();

@@ -18,6 +18,7 @@ import {
 } from "./command.ts";
 import { noAnswer } from "./http/no-answer.ts";
 import { trustCertificate } from "./http/transport.ts";
+import { print } from "./person.ts";
 
 const HELP = `Makes and lists organizations, and resets owners' passwords, by the platform's API.
 
@@ -77,8 +78,6 @@ interface PlatformAccess {
   readonly baseUrl: string;
   readonly key: string;
 }
-
-const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function run(args: readonly string[]): Promise<void> {
   const { values, positionals } = parseCommandLine(args, OPTIONS);

@@ -51,7 +51,7 @@ function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
   return {
     async call<TRequest extends z.ZodType, TReply extends z.ZodType>(
       operation: Operation<TRequest, TReply>,
-      request: z.infer<TRequest>,
+      request: z.input<TRequest>,
       timeoutMs?: number,
     ): Promise<z.infer<TReply>> {
       if (carriesBarrier(operation) && effect === undefined)

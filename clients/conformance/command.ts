@@ -15,7 +15,7 @@ import {
   writeText,
 } from "../command.ts";
 import { trustCertificate } from "../http/transport.ts";
-import { idOf, logInOf } from "../person.ts";
+import { idOf, logInOf, print } from "../person.ts";
 import { DEVICE_OPTIONS, refuseDeviceOptions, runAtDevice } from "./devices/command.ts";
 import type { DeviceRunResult } from "./devices/device-suite.ts";
 import { NoAnswer } from "./http.ts";
@@ -125,8 +125,6 @@ async function runUntil(
     throw error;
   }
 }
-
-const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 /** Prints the result, and writes the files that the options name. */
 export function writeResult(result: RunResult | DeviceRunResult, values: Options): void {

@@ -16,30 +16,30 @@ export class Mismatch extends Error {
 
 const show = (value: unknown): string => (value === undefined ? "nothing" : JSON.stringify(value));
 
-export function isSame(what: string, actual: unknown, expected: unknown): void {
+export function expectSame(what: string, actual: unknown, expected: unknown): void {
   if (!isDeepStrictEqual(actual, expected)) throw new Mismatch(what, expected, actual);
 }
 
-export function isNot(what: string, actual: unknown, unwanted: unknown): void {
+export function expectNot(what: string, actual: unknown, unwanted: unknown): void {
   if (isDeepStrictEqual(actual, unwanted)) throw new Mismatch(what, `anything but ${show(unwanted)}`, actual);
 }
 
-export function holds(what: string, isTrue: boolean, expected: string, actual: unknown): void {
+export function expectThat(what: string, isTrue: boolean, expected: string, actual: unknown): void {
   if (!isTrue) throw new Mismatch(what, expected, actual);
 }
 
-export function hasStatus(answer: SuiteAnswer, ...statuses: readonly number[]): SuiteAnswer {
+export function expectStatus(answer: SuiteAnswer, ...statuses: readonly number[]): SuiteAnswer {
   if (!statuses.includes(answer.status))
     throw new Mismatch("status of the answer", statuses.join(" or "), `${answer.status} ${answer.text}`);
   return answer;
 }
 
 /** A refusal: its status and the `code` of its body. */
-export function isRefused(answer: SuiteAnswer, status: number, code?: string): Record<string, unknown> {
-  hasStatus(answer, status);
+export function expectRefused(answer: SuiteAnswer, status: number, code?: string): Record<string, unknown> {
+  expectStatus(answer, status);
   const body = objectOf(answer);
   if (typeof body["code"] !== "string") throw new Mismatch("body of the refusal", "a `code`", body);
-  if (code !== undefined) isSame("code of the refusal", body["code"], code);
+  if (code !== undefined) expectSame("code of the refusal", body["code"], code);
   return body;
 }
 
@@ -72,13 +72,13 @@ const TYPES = {
 /** With a larger difference, the clock of the service or of the suite is wrong. */
 const CLOCK_MS = 60_000;
 
-export function isNow(what: string, value: unknown): void {
+export function expectNow(what: string, value: unknown): void {
   const skewMs = Math.abs(Date.parse(String(value)) - Date.now());
-  holds(what, skewMs < CLOCK_MS, "the current time", value);
+  expectThat(what, skewMs < CLOCK_MS, "the current time", value);
 }
 
 /** Expects that a field exists and has its type. */
-export function hasField(body: Record<string, unknown>, name: string, type: keyof typeof TYPES): void {
+export function expectField(body: Record<string, unknown>, name: string, type: keyof typeof TYPES): void {
   if (!Object.hasOwn(body, name)) throw new Mismatch(`field \`${name}\``, "it is there", Object.keys(body));
   if (!TYPES[type](body[name])) throw new Mismatch(`field \`${name}\``, `a value of the type ${type}`, body[name]);
 }

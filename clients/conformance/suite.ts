@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../limits.ts";
 import type { Check, CheckResult } from "./check.ts";
 import { CHECKS } from "./checks.ts";
-import { hasStatus, isSame, Mismatch, objectOf } from "./expect.ts";
+import { expectSame, expectStatus, Mismatch, objectOf } from "./expect.ts";
 import { curlLine, NoAnswer, newWire, type Party, type Wire } from "./http.ts";
 import { keepStation, Taken, waitUntilFree } from "./one-run.ts";
 import {
@@ -98,7 +98,9 @@ interface Begun {
 /** Reads the device settings that checks change. */
 async function readSettings(owner: Party, { displayId, companionId }: FreshSandbox): Promise<readonly object[]> {
   const read = async (deviceId: number): Promise<object> => {
-    const { capabilities, handoff_target } = objectOf(hasStatus(await owner.send("GET", `devices/${deviceId}/`), 200));
+    const { capabilities, handoff_target } = objectOf(
+      expectStatus(await owner.send("GET", `devices/${deviceId}/`), 200),
+    );
     return { device_id: deviceId, capabilities, handoff_target };
   };
   return [await read(displayId), await read(companionId)];
@@ -244,33 +246,34 @@ async function endWorld(
     await resetSandbox(owner, sandboxId, { keepsSettings: false });
   });
   await must("a device has other settings than before", async () => {
-    if (settings !== undefined) isSame("settings of the devices", await readSettings(owner, world.sandbox), settings);
+    if (settings !== undefined)
+      expectSame("settings of the devices", await readSettings(owner, world.sandbox), settings);
   });
   await must("the station is leased", async () => {
-    const lease = objectOf(hasStatus(await owner.send("GET", `stations/${stationId}/lease/`), 200));
-    isSame("lease of the station", lease["lease"], null);
+    const lease = objectOf(expectStatus(await owner.send("GET", `stations/${stationId}/lease/`), 200));
+    expectSame("lease of the station", lease["lease"], null);
   });
   await must("a collection is open", async () => {
-    const { active_intents: intents } = objectOf(hasStatus(await owner.send("GET", "active-intents/"), 200)) as {
+    const { active_intents: intents } = objectOf(expectStatus(await owner.send("GET", "active-intents/"), 200)) as {
       active_intents: readonly { readonly station_id: number }[];
     };
-    isSame(
+    expectSame(
       "open collections of the sandbox",
       intents.filter((each) => each.station_id === stationId),
       [],
     );
   });
   await must("something is frozen", async () => {
-    const answer = hasStatus(await owner.send("GET", "kill-switches/?limit=500"), 200);
+    const answer = expectStatus(await owner.send("GET", "kill-switches/?limit=500"), 200);
     const { kill_switches: switches } = objectOf(answer) as { kill_switches: readonly Frozen[] };
     const { displayId, companionId } = world.sandbox;
     const isHere = ({ subject: { kind, id } }: Frozen): boolean =>
       kind === "station" ? id === stationId : kind === "device" && [displayId, companionId].includes(id);
-    isSame("freezes of the sandbox", switches.filter(isHere), []);
+    expectSame("freezes of the sandbox", switches.filter(isHere), []);
   });
   await must("an order is open", async () => {
     const answer = await owner.send("GET", `orders/?station_id=${stationId}&status=open`);
-    isSame("open orders of the sandbox", objectOf(hasStatus(answer, 200))["orders"], []);
+    expectSame("open orders of the sandbox", objectOf(expectStatus(answer, 200))["orders"], []);
   });
   for (const device of world.credentials)
     await must("a credential is valid", () => refused(device.over(wire).unpaced(), "me/"));
@@ -280,5 +283,5 @@ async function endWorld(
 }
 
 async function refused(party: Party, path: string): Promise<void> {
-  hasStatus(await party.send("GET", path), 401);
+  expectStatus(await party.send("GET", path), 401);
 }

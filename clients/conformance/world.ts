@@ -5,8 +5,8 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../limits.ts";
-import { asObject, hasStatus, Mismatch, objectOf } from "./expect.ts";
-import { Party, type SuiteAnswer, type Wire } from "./http.ts";
+import { asObject, expectStatus, Mismatch, objectOf } from "./expect.ts";
+import { DEVICE_ROOT, Party, type SuiteAnswer, type Wire } from "./http.ts";
 
 export interface LogIn {
   readonly email: string;
@@ -88,7 +88,7 @@ export class World {
     this.owner = owner;
     this.sandbox = sandbox;
     this.currency = currency;
-    this.anonymous = new Party(wire, "anonymous", "/api/payments/v1/devices/");
+    this.anonymous = new Party(wire, "anonymous", DEVICE_ROOT);
   }
 
   get cashier(): Party {
@@ -120,7 +120,7 @@ export class World {
 
   async logInCashier(): Promise<void> {
     this.#cashier = await logIn(this.wire, "cashier", this.sandbox.cashier);
-    hasStatus(await this.holdStation(this.cashier), 200);
+    expectStatus(await this.holdStation(this.cashier), 200);
   }
 
   /** Takes the station, or renews its lease. */
@@ -146,7 +146,7 @@ export class World {
     const answer = await this.claim(code);
     const credential = answer.status < 300 ? objectOf(answer)["credential"] : undefined;
     if (typeof credential !== "string") throw new Mismatch("answer to enroll", "a credential", answer.text);
-    const party = new Party(this.wire, which, "/api/payments/v1/devices/", credential, true);
+    const party = new Party(this.wire, which, DEVICE_ROOT, credential, true);
     this.#devices = { ...this.#devices, [which]: { party, answer, code } };
     this.credentials.push(party);
   }
@@ -166,10 +166,10 @@ export class World {
     lifetime: { readonly lifetime_seconds?: number } = {},
   ): Promise<string> {
     const deviceId = which === "companion" ? this.sandbox.companionId : this.sandbox.displayId;
-    hasStatus(await this.owner.send("POST", `devices/${deviceId}/reset/`), 200);
+    expectStatus(await this.owner.send("POST", `devices/${deviceId}/reset/`), 200);
     const issued = await this.owner.send("POST", `devices/${deviceId}/enrollment-codes/`, { json: lifetime });
     this.#devices = Object.fromEntries(Object.entries(this.#devices).filter(([name]) => name !== which));
-    return String(objectOf(hasStatus(issued, 201))["code"]);
+    return String(objectOf(expectStatus(issued, 201))["code"]);
   }
 
   /** The owner resets the companion, and it enrolls again with the new code. */
@@ -182,7 +182,7 @@ export class World {
 
   async openOrder(lines = LINES): Promise<Pick<Collection, "orderId" | "orderDisplayNumber">> {
     const path = `stations/${this.sandbox.stationId}/orders/`;
-    const order = objectOf(hasStatus(await this.cashier.send("POST", path, { json: { lines } }), 201));
+    const order = objectOf(expectStatus(await this.cashier.send("POST", path, { json: { lines } }), 201));
     return { orderId: Number(order["order_id"]), orderDisplayNumber: Number(order["order_display_number"]) };
   }
 
@@ -193,7 +193,7 @@ export class World {
   ): Promise<Collection> {
     const order = await this.openOrder(options.lines);
     const answer = await this.createIntent(route, order.orderId, options);
-    const intent = objectOf(hasStatus(answer, 201));
+    const intent = objectOf(expectStatus(answer, 201));
     return {
       ...order,
       intentId: Number(intent["intent_id"]),
@@ -217,11 +217,11 @@ export class World {
 
   async intent(intentId: number): Promise<Record<string, unknown>> {
     const answer = await this.cashier.send("GET", `stations/${this.sandbox.stationId}/intents/${intentId}/`);
-    return objectOf(hasStatus(answer, 200));
+    return objectOf(expectStatus(answer, 200));
   }
 
   async order(orderId: number): Promise<Record<string, unknown>> {
-    return objectOf(hasStatus(await this.cashier.send("GET", `orders/${orderId}/`), 200));
+    return objectOf(expectStatus(await this.cashier.send("GET", `orders/${orderId}/`), 200));
   }
 
   decide(intentId: number, decision: "attest" | "cancel", json: object = {}): Promise<SuiteAnswer> {
@@ -230,23 +230,23 @@ export class World {
 
   /** Cancels a collection and voids its order: the station is as before. */
   async discard({ intentId, orderId }: Pick<Collection, "intentId" | "orderId">): Promise<void> {
-    hasStatus(await this.decide(intentId, "cancel"), 200);
+    expectStatus(await this.decide(intentId, "cancel"), 200);
     await this.voidOrder(orderId);
   }
 
   async voidOrder(orderId: number): Promise<void> {
-    hasStatus(await this.cashier.send("POST", `orders/${orderId}/void/`), 200);
+    expectStatus(await this.cashier.send("POST", `orders/${orderId}/void/`), 200);
   }
 
   async routeOffered(route: string): Promise<boolean> {
     const answer = await this.cashier.send("GET", `stations/${this.sandbox.stationId}/routes/`);
-    const routes = objectOf(hasStatus(answer, 200))["routes"];
+    const routes = objectOf(expectStatus(answer, 200))["routes"];
     const found = (Array.isArray(routes) ? routes : []).find((each) => asObject("route", each)["route"] === route);
     return asObject("route", found)["offered"] === true;
   }
 
   async beat(which: "companion" | "display" = "companion"): Promise<SuiteAnswer> {
-    return hasStatus(await this.#enrolled(which).party.send("POST", "heartbeat/", { json: {} }), 200);
+    return expectStatus(await this.#enrolled(which).party.send("POST", "heartbeat/", { json: {} }), 200);
   }
 
   /** Fetches the assignment of a collection. */

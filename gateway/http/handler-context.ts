@@ -74,7 +74,7 @@ export interface GatewayBus {
    */
   call<TRequest extends z.ZodType, TReply extends z.ZodType>(
     operation: Operation<TRequest, TReply>,
-    request: z.infer<TRequest>,
+    request: z.input<TRequest>,
     timeoutMs?: number,
   ): Promise<z.infer<TReply>>;
   /**

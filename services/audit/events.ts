@@ -3,7 +3,7 @@ import { requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/events.ts";
 import type { Handler } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import { existing } from "../bus/refusals.ts";
 import { waitUntilCopied } from "./copy/progress.ts";
 import type { AuditDeps } from "./deps.ts";
 import * as sql from "./sql/events.ts";
@@ -13,9 +13,7 @@ export const listStationEvents: Handler<AuditDeps, typeof messages.listStationEv
   const { caller, stationId, sinceVersion, limit } = request;
   const { organizationId } = caller;
   requirePermission(caller, "organization.manage", "reconciliation.manage");
-  if (!(await sql.stationExists(deps.database, { organizationId, stationId }))) {
-    throw new RefusedError({ code: "not_found" });
-  }
+  existing(await sql.stationExists(deps.database, { organizationId, stationId }));
   // While the copy lags, `events` and `hasMore` are those of the copy; a later request gets the rest.
   await waitUntilCopied(deps, stationId);
   const found = await sql.listStationEvents(deps.database, { organizationId, stationId, sinceVersion, limit });

@@ -1,5 +1,4 @@
 /** The payments of an organization, page by page, and counts over them. */
-import { BOUNDS } from "../bus/bounds.ts";
 import { UNKNOWN_TIME_ZONE } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/payments.ts";
@@ -21,7 +20,7 @@ export async function listPayments(
   { database }: Pick<AuditDeps, "database">,
   request: RequestOf<typeof messages.listPayments>,
 ): Promise<ReplyOf<typeof messages.listPayments>> {
-  const { caller, beforeId, limit = BOUNDS.listedUnlessAsked, ...filter } = request;
+  const { caller, beforeId, limit, ...filter } = request;
   const { organizationId } = requirePermission(
     caller,
     "organization.manage",

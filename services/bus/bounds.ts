@@ -103,8 +103,3 @@ export const BOUNDS = {
    */
   reportTextCharacters: 16 * 1_024,
 } as const;
-
-/** An amount in minor units on the bus: digits only. */
-export const AMOUNT_MINOR_PATTERN = new RegExp(`^\\d{1,${BOUNDS.amountMinorDigits}}$`);
-/** A signed amount in minor units: of a statement line, with up to 18 digits, or the sum of a million lines. */
-export const SIGNED_AMOUNT_MINOR_PATTERN = /^-?\d{1,24}$/;

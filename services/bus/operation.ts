@@ -55,6 +55,9 @@ export interface Operation<TRequest extends z.ZodType, TReply extends z.ZodType>
 }
 
 export type RequestOf<TOperation> = TOperation extends Operation<infer TRequest, z.ZodType> ? z.infer<TRequest> : never;
+/** The request as a caller sends it: fields with a default may be missing. */
+export type SentRequestOf<TOperation> =
+  TOperation extends Operation<infer TRequest, z.ZodType> ? z.input<TRequest> : never;
 export type ReplyOf<TOperation> = TOperation extends Operation<z.ZodType, infer TReply> ? z.infer<TReply> : never;
 /** Answers one operation. Throws `RefusedError`. */
 export type Handler<TDeps, TOperation> = (deps: TDeps, request: RequestOf<TOperation>) => Promise<ReplyOf<TOperation>>;
@@ -244,7 +247,7 @@ const envelopeSchema = z.union([z.object({ refusal: busRefusalSchema }), z.objec
 export async function call<TRequest extends z.ZodType, TReply extends z.ZodType>(
   nc: NatsConnection,
   operation: Operation<TRequest, TReply>,
-  request: z.infer<TRequest>,
+  request: z.input<TRequest>,
   timeoutMs: number = BUS_LIMITS.callMs,
 ): Promise<z.infer<TReply>> {
   const { subject } = operation;

@@ -5,13 +5,16 @@
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
 
-const size = z.int().min(1).max(BOUNDS.listed).optional();
-const cursor = z.int().min(0).optional();
+/** The most items of one page. */
+export const pageLimit = z.int().min(1).max(BOUNDS.listed).default(BOUNDS.listedUnlessAsked);
+const cursor = z.int().min(0);
 
 /** Request fields of a list that is read oldest first. Without them: the first page. */
-export const pageAfter = { sinceId: cursor, limit: size };
+export const pageAfter = { sinceId: cursor.default(0), limit: pageLimit };
 /** Request fields of a list that is read newest first. Without them: the newest page. */
-export const pageBefore = { beforeId: cursor, limit: size };
+export const pageBefore = { beforeId: cursor.optional(), limit: pageLimit };
+/** Request fields of an audit log: oldest first after `sinceId`; without it newest first. */
+export const pageOfAuditLog = { sinceId: cursor.optional(), ...pageBefore };
 
 /**
  * The first of the found rows: at most `limit`, at most as many as one message can carry, and at least one. A caller reads

@@ -88,11 +88,11 @@ export class UnavailableError extends Error {
 }
 
 /**
- * Returns what a query has found; throws `not_found` where it has found nothing. `field` is the name of the id's field
- * in the body.
+ * Returns what a query has found; throws `not_found` where it has found nothing, or where a check answers `false`. `field`
+ * is the name of the id's field in the body.
  */
-export function existing<T>(found: T | undefined, field?: string): T {
-  if (found === undefined) {
+export function existing<T>(found: T | undefined | false, field?: string): T {
+  if (found === undefined || found === false) {
     const detail = field === undefined ? undefined : `There is nothing here with this \`${field}\`.`;
     throw new RefusedError({ code: "not_found", detail });
   }

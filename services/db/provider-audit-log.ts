@@ -2,8 +2,8 @@
  * The audit log of provider configs and issues: who did what, when and why. The services that raise and resolve issues
  * write it, in one table.
  */
-import type { ActorKind, Caller } from "../bus/messages/caller.ts";
-import type { PROVIDER_EVENT_SUBJECTS } from "../bus/messages/provider-configs.ts";
+import type { ActorKind } from "../bus/messages/caller.ts";
+import type { PROVIDER_EVENT_SUBJECTS } from "../bus/messages/provider-events.ts";
 import { lockInTurn } from "./lock-in-turn.ts";
 import type { Json, Transaction } from "./pool.ts";
 
@@ -16,11 +16,6 @@ export interface ProviderActor {
 
 /** The actor of changes without a person. */
 export const SYSTEM: ProviderActor = { kind: "system", id: 0, name: "system" };
-
-/** A person as an actor: the kind is the role. */
-export function personActor({ role, userId, name }: Pick<Caller, "role" | "userId" | "name">): ProviderActor {
-  return { kind: role, id: userId, name };
-}
 
 export interface ProviderEvent {
   readonly organizationId: number;

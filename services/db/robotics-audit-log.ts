@@ -1,6 +1,5 @@
 /** The audit log of robotics and its webhooks: who did what, when and why. Two services write it, in one table. */
 import type { JSONValue } from "postgres";
-import type { Caller } from "../bus/messages/caller.ts";
 import type { RoboticsAuditEntry } from "../bus/messages/events.ts";
 import { type EventPage, readEvents } from "./event-page.ts";
 import type { Fragment, Queryable, Transaction } from "./pool.ts";
@@ -16,13 +15,6 @@ export interface RoboticsAction {
 
 /** The actor of changes by the service. */
 export const SYSTEM_ACTOR = { kind: "system", id: 0, name: "" } as const;
-
-/** A person as an actor of the audit log. */
-export const personActor = ({
-  role,
-  userId,
-  name,
-}: Pick<Caller, "role" | "userId" | "name">): RoboticsAuditEntry["actor"] => ({ kind: role, id: userId, name });
 
 /**
  * Removes the query of `url`, where some targets need a token: entries stay for ever, and several people read them

@@ -3,20 +3,12 @@
  * the rules for provider payments are in services/providers/issues.ts.
  */
 import { BOUNDS } from "../bus/bounds.ts";
-import { requirePermission } from "../bus/messages/caller.ts";
+import { personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/issues.ts";
 import type { Handler, RequestOf } from "../bus/operation.ts";
-import { RefusedError } from "../bus/refusals.ts";
-import type { Database, Transaction } from "../db/pool.ts";
-import { personActor } from "../db/provider-audit-log.ts";
-import {
-  type IssuesDeps,
-  issueConflict,
-  requireIssue,
-  requireUnattributed,
-  requireUnresolved,
-  toIssue,
-} from "./life-cycle.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
+import type { Transaction } from "../db/pool.ts";
+import { type IssuesDeps, issueConflict, requireUnattributed, requireUnresolved, toIssue } from "./life-cycle.ts";
 import { ISSUE_LIMITS } from "./limits.ts";
 import { announceIssues, priorOf, recordSteps } from "./recording.ts";
 import * as sql from "./sql/issues.ts";
@@ -35,7 +27,6 @@ export interface MoneyRules {
 }
 
 export interface ClosingDeps extends IssuesDeps {
-  readonly database: Database;
   readonly rules: MoneyRules;
   readonly nowMs: () => number;
 }
@@ -55,10 +46,10 @@ async function close(
 ): Promise<sql.IssueRow> {
   const { organizationId, userId } = caller;
   const key = { organizationId, issueId };
-  const seen = requireIssue(await sql.getIssue(database, key));
+  const seen = existing(await sql.getIssue(database, key));
   const { issue, follow } = await database.begin(async (tx) => {
     if (hasMoney(seen)) await rules.lock(tx, seen);
-    const before = requireIssue(await sql.lockIssue(tx, key));
+    const before = existing(await sql.lockIssue(tx, key));
     if (isRepetition(before, { userId, reason })) return { issue: before, follow: nothing };
     requireUnresolved(before);
     requireUnattributed(before);
@@ -96,8 +87,7 @@ function isRepetition(
  */
 export const closeIssues: Handler<ClosingDeps, typeof bus.closeIssues> = async (deps, request) => {
   const { caller, filter, throughId, reason } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const limit = BOUNDS.issuesClosedAtOnce + 1;
   const found = await sql.listUnresolved(deps.database, { organizationId, filter, throughId, limit });
   const batch = found.slice(0, BOUNDS.issuesClosedAtOnce);

@@ -1,14 +1,13 @@
 /** Issues as people read them and work on them: lists, one issue with its history, assignment and comments. */
 import { currencyExponent } from "../../machines/currencies.ts";
 import { malformedReason } from "../bus/malformed-reasons.ts";
-import { requirePermission } from "../bus/messages/caller.ts";
+import { personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/issues.ts";
 import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
 import { createOnce } from "../db/creations.ts";
 import type { Database, Transaction } from "../db/pool.ts";
-import { personActor } from "../db/provider-audit-log.ts";
 import { ISSUE_LIMITS } from "./limits.ts";
 import { announceIssues, priorOf, recordSteps } from "./recording.ts";
 import * as comments from "./sql/comments.ts";
@@ -36,7 +35,7 @@ export async function getIssue(
 ): Promise<Omit<ReplyOf<typeof bus.getIssue>, "aloneUpToMinor">> {
   requirePermission(caller, "reconciliation.manage");
   const key = { organizationId: caller.organizationId, issueId };
-  const issue = requireIssue(await sql.getIssue(database, key));
+  const issue = existing(await sql.getIssue(database, key));
   const orderIds = [issue.order_id, issue.proposal?.orderId].filter((id) => typeof id === "number");
   const [written, steps, priorEvidence, orders] = await Promise.all([
     comments.listComments(database, key),
@@ -72,7 +71,7 @@ export const assignIssue: Handler<IssuesDeps, typeof bus.assignIssue> = async ({
       const detail = "There is no such person who may decide issues; name an active reconciliation operator.";
       throw new RefusedError({ code: "not_found", detail });
     }
-    const before = requireIssue(await sql.lockIssue(tx, { organizationId, issueId }));
+    const before = existing(await sql.lockIssue(tx, { organizationId, issueId }));
     requireUnresolved(before);
     if (before.assignee_id === assigneeId) return before;
     const after = await sql.assignIssue(tx, issueId, assigneeId);
@@ -88,10 +87,9 @@ export const assignIssue: Handler<IssuesDeps, typeof bus.assignIssue> = async ({
 /** Also of a decided issue. Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict`. */
 export const commentIssue: Handler<IssuesDeps, typeof bus.commentIssue> = async ({ database }, request) => {
   const { caller, issueId, text, creation } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId, userId: authorId, name: authorName } = caller;
+  const { organizationId, userId: authorId, name: authorName } = requirePermission(caller, "reconciliation.manage");
   const create = async (tx: Transaction): Promise<comments.CommentRow> => {
-    const issue = requireIssue(await sql.lockIssue(tx, { organizationId, issueId }));
+    const issue = existing(await sql.lockIssue(tx, { organizationId, issueId }));
     if ((await comments.countComments(tx, issueId)) >= ISSUE_LIMITS.comments) {
       const detail = `An issue has ${ISSUE_LIMITS.comments} comments at most.`;
       throw issueConflict("too_many_comments", detail);
@@ -110,11 +108,6 @@ export const commentIssue: Handler<IssuesDeps, typeof bus.commentIssue> = async 
 /** Why an issue cannot be resolved so: a reason for a program and a sentence for a person. */
 export function issueConflict(reason: (typeof bus.ISSUE_CONFLICTS)[number], detail: string): RefusedError {
   return new RefusedError({ code: "conflict", reason, detail });
-}
-
-export function requireIssue(issue: sql.IssueRow | undefined): sql.IssueRow {
-  if (issue === undefined) throw new RefusedError({ code: "not_found" });
-  return issue;
 }
 
 export function isUnresolved({ status }: Pick<sql.IssueRow, "status">): boolean {

@@ -2,13 +2,13 @@
  * Reopening closed issues, one or many. Only the person who closed an issue can undo it, within a day, before its period is
  * closed and before a newer issue supersedes it.
  */
-import { requirePermission } from "../bus/messages/caller.ts";
+import { personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/issues.ts";
 import type { Handler, RequestOf } from "../bus/operation.ts";
+import { existing } from "../bus/refusals.ts";
 import type { Transaction } from "../db/pool.ts";
-import { personActor } from "../db/provider-audit-log.ts";
 import { type ClosingDeps, hasMoney, nothing, type Refused, refusedOf } from "./closing.ts";
-import { issueConflict, isUnresolved, requireIssue, requireUnresolved, toIssue } from "./life-cycle.ts";
+import { issueConflict, isUnresolved, requireUnresolved, toIssue } from "./life-cycle.ts";
 import { ISSUE_LIMITS } from "./limits.ts";
 import { announceIssues, priorOf, recordSteps } from "./recording.ts";
 import * as sql from "./sql/issues.ts";
@@ -31,10 +31,10 @@ async function reopen(
   const { database, rules } = deps;
   const { organizationId } = caller;
   const key = { organizationId, issueId };
-  const seen = requireIssue(await sql.getIssue(database, key));
+  const seen = existing(await sql.getIssue(database, key));
   const { issue, follow } = await database.begin(async (tx) => {
     if (hasMoney(seen)) await rules.lock(tx, seen);
-    const before = requireIssue(await sql.lockIssue(tx, key));
+    const before = existing(await sql.lockIssue(tx, key));
     // Nothing to undo: a repeated request, or another one before it.
     if (isUnresolved(before)) return { issue: before, follow: nothing };
     const inClosedPeriod = await sql.findInClosedPeriods(tx, [issueId]);
@@ -42,7 +42,7 @@ async function reopen(
     const [reopened] = await sql.reopenIssues(tx, [issueId]);
     const then = hasMoney(before) ? await rules.afterUndoing(tx, before) : nothing;
     await recordUndoing(tx, caller, [before]);
-    return { issue: requireIssue(reopened), follow: then };
+    return { issue: existing(reopened), follow: then };
   });
   follow();
   return issue;

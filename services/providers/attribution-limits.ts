@@ -4,12 +4,12 @@
  */
 import { currencyExponent } from "../../machines/currencies.ts";
 import { formatExactAmount } from "../../machines/currency.ts";
-import type * as bus from "../bus/messages/attributions.ts";
-import { requirePermission } from "../bus/messages/caller.ts";
+import type * as bus from "../bus/messages/attribution-limits.ts";
+import { personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as issueMessages from "../bus/messages/issues.ts";
 import type { Handler } from "../bus/operation.ts";
 import type { Queryable, Transaction } from "../db/pool.ts";
-import { personActor, recordEvents } from "../db/provider-audit-log.ts";
+import { recordEvents } from "../db/provider-audit-log.ts";
 import { getIssue as getIssueOfAny, issueConflict } from "../issues/life-cycle.ts";
 import type { IssueRow } from "../issues/sql/issues.ts";
 import type { ProvidersDeps } from "./deps.ts";
@@ -74,8 +74,7 @@ export const listAttributionLimits: Handler<LimitsDeps, typeof bus.listAttributi
 export const setAttributionLimit: Handler<LimitsDeps, typeof bus.setAttributionLimit> = async (deps, request) => {
   const { caller, currency, aloneUpToMinor, reason } = request;
   const { database } = deps;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const row = await database.begin(async (tx) => {
     await sql.lockLimits(tx, organizationId);
     const before = await sql.findLimit(tx, { organizationId, currency });

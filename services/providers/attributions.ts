@@ -10,16 +10,15 @@
 import { randomUUID } from "node:crypto";
 import type { SettlementRefusal } from "../../machines/station/reply.ts";
 import type { OrderSnapshot } from "../../machines/station/state.ts";
-import { type Caller, requirePermission } from "../bus/messages/caller.ts";
+import { type Caller, personActor, requirePermission } from "../bus/messages/caller.ts";
 import { prepareIntent, settleIntent } from "../bus/messages/intents.ts";
 import type * as bus from "../bus/messages/issues.ts";
 import { call, type Handler, type RequestOf } from "../bus/operation.ts";
-import { RefusedError, UnavailableError } from "../bus/refusals.ts";
+import { existing, RefusedError, UnavailableError } from "../bus/refusals.ts";
 import { askStation } from "../bus/station-client.ts";
 import { insertOutbox, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
-import { personActor } from "../db/provider-audit-log.ts";
-import { issueConflict, requireIssue, requireUnattributed, requireUnresolved, toIssue } from "../issues/life-cycle.ts";
+import { issueConflict, requireUnattributed, requireUnresolved, toIssue } from "../issues/life-cycle.ts";
 import { announceIssues, priorOf, recordSteps } from "../issues/recording.ts";
 import { type IssueKey, type IssueRow, lockIssue, resolveIssue } from "../issues/sql/issues.ts";
 import { forRequest } from "../runtime/log.ts";
@@ -53,7 +52,7 @@ export const attributeIssue: Handler<ProvidersDeps, typeof bus.attributeIssue> =
 
 /** Returns the issue. Finishes an earlier attempt first, because that may have paid. */
 export async function readFinished(deps: ProvidersDeps, key: IssueKey): Promise<IssueRow> {
-  const seen = await deps.database.begin(async (tx) => requireIssue(await lockIssue(tx, key)));
+  const seen = await deps.database.begin(async (tx) => existing(await lockIssue(tx, key)));
   return seen.attribution === null ? seen : (await finishAttribution(deps, key)).issue;
 }
 
@@ -61,7 +60,7 @@ export async function readFinished(deps: ProvidersDeps, key: IssueKey): Promise<
 export async function lockAttributable(deps: ProvidersDeps, tx: Transaction, before: IssueRow): Promise<IssueRow> {
   const { organization_id: organizationId, issue_id: issueId } = before;
   await lockMoneyOf(tx, before);
-  const issue = requireIssue(await lockIssue(tx, { organizationId, issueId }));
+  const issue = existing(await lockIssue(tx, { organizationId, issueId }));
   requireUnresolved(issue);
   requireUnattributed(issue);
   if (await sql.isBeingWithdrawn(tx, issueId)) {

@@ -3,19 +3,17 @@
  * secrets. A reply names the stored secrets and never shows them.
  */
 import { isDeepStrictEqual } from "node:util";
-import { BOUNDS } from "../bus/bounds.ts";
 import type { FieldError } from "../bus/field-errors.ts";
-import { type Caller, requirePermission } from "../bus/messages/caller.ts";
+import { type Caller, OPERATOR, personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/provider-configs.ts";
 import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Json, Queryable, Transaction } from "../db/pool.ts";
-import { type ProviderActor, personActor, recordEvents } from "../db/provider-audit-log.ts";
+import { type ProviderActor, recordEvents } from "../db/provider-audit-log.ts";
 import { type PreparedConfig, ProviderError } from "./adapters/adapter.ts";
 import { announceConfig } from "./choices.ts";
 import type { ProvidersDeps } from "./deps.ts";
-import { OPERATOR } from "./events.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
 import { accessOf, providerSecretPlace, requireUnsharedSecret } from "./secrets.ts";
 import { choose, lockFilial } from "./sql/choices.ts";
@@ -23,7 +21,7 @@ import * as sql from "./sql/configs.ts";
 import { expireSecrets, insertSecret, listLiveSecrets, lockRotation } from "./sql/secrets.ts";
 
 export const listProviderConfigs: Handler<ProvidersDeps, typeof bus.listProviderConfigs> = async (deps, request) => {
-  const { caller, filialId, sinceId, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, filialId, sinceId, limit } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   // One row more shows whether there is a further page.
   const rows = await sql.listProviderConfigs(deps.database, { organizationId, filialId, sinceId, limit: limit + 1 });
@@ -101,8 +99,7 @@ function check(deps: ProvidersDeps, { kind, mode, secrets = {} }: Request): void
 
 async function requirePlace(tx: Transaction, { caller, filialId, mode }: Request): Promise<void> {
   const { organizationId } = caller;
-  const isThere = await lockFilial(tx, { organizationId, filialId });
-  existing(isThere ? filialId : undefined, "filial_id");
+  existing(await lockFilial(tx, { organizationId, filialId }), "filial_id");
   if ((await sql.findActiveConfig(tx, { filialId, mode })) !== undefined) throw secondActive(mode);
   if ((await sql.countConfigs(tx, organizationId)) >= PROVIDER_LIMITS.configs) {
     const detail = `An organization has at most ${PROVIDER_LIMITS.configs} provider configs.`;
@@ -144,13 +141,11 @@ export const changeProviderConfig: Handler<ProvidersDeps, typeof bus.changeProvi
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
   const config = await deps.database.begin(async (tx) => {
-    const known = await sql.findConfig(tx, { organizationId, configId });
-    if (known === undefined) throw new RefusedError({ code: "not_found" });
+    const known = existing(await sql.findConfig(tx, { organizationId, configId }));
     const { filial_id: filialId, mode, kind } = known;
     // Every change locks the filial first, so that two changes in one filial follow one another.
     await lockFilial(tx, { organizationId, filialId });
-    const before = await sql.lockConfig(tx, { organizationId, configId });
-    if (before === undefined) throw new RefusedError({ code: "not_found" });
+    const before = existing(await sql.lockConfig(tx, { organizationId, configId }));
     const next = {
       name: name ?? before.name,
       settings: settings === undefined ? before.settings : { ...deps.adapters[kind].checkSettings(settings) },
@@ -202,8 +197,7 @@ export const rotateProviderSecret: Handler<ProvidersDeps, typeof bus.rotateProvi
   requirePermission(caller, "organization.manage");
   if (suppliedSecret !== undefined) checkSecret("/secret", suppliedSecret);
   const { organizationId } = caller;
-  const known = await sql.findConfig(deps.database, { organizationId, configId });
-  if (known === undefined) throw new RefusedError({ code: "not_found" });
+  const known = existing(await sql.findConfig(deps.database, { organizationId, configId }));
   const adapter = deps.adapters[known.kind];
   if (!adapter.secretNames.includes(name)) {
     refuseFields({
@@ -219,8 +213,7 @@ export const rotateProviderSecret: Handler<ProvidersDeps, typeof bus.rotateProvi
     }
     if (overlapMs > 0) await requireRoom(tx, { configId, name });
     const renewed = await renew(deps, tx, { config: known, name, suppliedSecret });
-    const held = await sql.lockConfig(tx, { organizationId, configId });
-    if (held === undefined) throw new RefusedError({ code: "not_found" });
+    const held = existing(await sql.lockConfig(tx, { organizationId, configId }));
     const place = { configId, name };
     await requireUnsharedSecret(tx, deps, { ...place, organizationId, secret: renewed });
     await expireSecrets(tx, { ...place, overlapMs });
@@ -273,7 +266,7 @@ export const ensureTestConfig: Handler<ProvidersDeps, typeof bus.ensureTestConfi
   const { organizationId } = requirePermission(caller, "organization.manage");
   const findKnown = async () => {
     const known = await deps.database.begin(async (tx) => {
-      existing((await lockFilial(tx, { organizationId, filialId })) ? filialId : undefined, "filial_id");
+      existing(await lockFilial(tx, { organizationId, filialId }), "filial_id");
       return sql.findActiveConfig(tx, { filialId, mode: MODE });
     });
     if (known === undefined) return undefined;

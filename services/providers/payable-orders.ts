@@ -2,7 +2,7 @@
 import { requirePermission } from "../bus/messages/caller.ts";
 import * as bus from "../bus/messages/payable-orders.ts";
 import type { Handler } from "../bus/operation.ts";
-import { requireIssue } from "../issues/life-cycle.ts";
+import { existing } from "../bus/refusals.ts";
 import { getIssue } from "../issues/sql/issues.ts";
 import { requireAccount } from "./attributions.ts";
 import type { ProvidersDeps } from "./deps.ts";
@@ -13,7 +13,7 @@ import * as sql from "./sql/payable-orders.ts";
 export const listPayableOrders: Handler<ProvidersDeps, typeof bus.listPayableOrders> = async (deps, request) => {
   const { caller, issueId } = request;
   const { organizationId } = requirePermission(caller, "reconciliation.manage");
-  const issue = requireIssue(await getIssue(deps.database, { organizationId, issueId }));
+  const issue = existing(await getIssue(deps.database, { organizationId, issueId }));
   const { filialId, mode } = await requireAccount(deps, issue);
   requireKnownMoney(issue);
   const { amount_minor: amountMinor, currency } = issue;

@@ -3,13 +3,13 @@
  * proposal goes through the payment seam like any attribution (attributions.ts). A proposal is valid until the issue's
  * evidence or the order changes. Then it is refused at once, and `endProposals` ends it a moment later.
  */
-import type * as bus from "../bus/messages/attributions.ts";
-import { type Caller, requirePermission } from "../bus/messages/caller.ts";
+import type * as bus from "../bus/messages/attribution-proposals.ts";
+import { type Caller, personActor, requirePermission } from "../bus/messages/caller.ts";
 import type { Handler, ReplyOf } from "../bus/operation.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Database, Transaction } from "../db/pool.ts";
-import { personActor, SYSTEM } from "../db/provider-audit-log.ts";
-import { issueConflict, requireIssue, requireUnattributed, requireUnresolved, toIssue } from "../issues/life-cycle.ts";
+import { SYSTEM } from "../db/provider-audit-log.ts";
+import { issueConflict, requireUnattributed, requireUnresolved, toIssue } from "../issues/life-cycle.ts";
 import { announceIssues, recordSteps } from "../issues/recording.ts";
 import { type IssueKey, lockIssue } from "../issues/sql/issues.ts";
 import {
@@ -49,7 +49,7 @@ export const proposeAttribution: Handler<ProvidersDeps, typeof bus.proposeAttrib
     const isEnding = waiting?.status === "waiting";
     if (isEnding) await sql.decideProposal(tx, waiting.proposal_id, { status: "ended", by: null, reason: waiting.end });
     const proposalId = await sql.insertProposal(tx, { ...key, orderId, reason, by: caller });
-    const after = requireIssue(await lockIssue(tx, key));
+    const after = existing(await lockIssue(tx, key));
     if (isEnding) await recordEnds(tx, [waiting]);
     const data = { kind: issue.kind, proposal_id: proposalId, order_id: orderId, reason };
     await recordSteps(tx, [{ issue, actor: personActor(caller), action: "attribution_proposed", data }]);
@@ -108,7 +108,7 @@ async function decide(
   const { caller, named, status, reason } = decision;
   await readFinished(deps, named);
   return await deps.database.begin(async (tx) => {
-    const issue = requireIssue(await lockIssue(tx, named));
+    const issue = existing(await lockIssue(tx, named));
     const proposal = requireProposal(await sql.findProposal(tx, named));
     const { decided_by: by, decision_reason: storedReason } = proposal;
     if (proposal.status === status && by === caller.userId && storedReason === reason) return { issue: toIssue(issue) };

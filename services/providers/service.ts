@@ -1,11 +1,13 @@
 /** The providers service: payment providers, their callbacks, and the issues of money that does not fit. */
-import * as attributionMessages from "../bus/messages/attributions.ts";
+import * as limitMessages from "../bus/messages/attribution-limits.ts";
+import * as proposalMessages from "../bus/messages/attribution-proposals.ts";
 import * as callbackMessages from "../bus/messages/callbacks.ts";
 import { providersHealth } from "../bus/messages/health.ts";
 import * as overviewMessages from "../bus/messages/issue-overview.ts";
 import * as issueMessages from "../bus/messages/issues.ts";
 import * as payableOrderMessages from "../bus/messages/payable-orders.ts";
 import * as configMessages from "../bus/messages/provider-configs.ts";
+import * as eventMessages from "../bus/messages/provider-events.ts";
 import * as paymentMessages from "../bus/messages/provider-payments.ts";
 import { type ServeDeps, type Serving, serve, serveWith } from "../bus/operation.ts";
 import { followSwitches } from "../bus/switches-replica.ts";
@@ -193,7 +195,7 @@ function serveAll(deps: ProvidersDeps): Serving[] {
     on(configMessages.rotateProviderSecret, configs.rotateProviderSecret),
     on(configMessages.ensureTestConfig, configs.ensureTestConfig),
     on(configMessages.seedSandboxProvider, configs.seedSandboxProvider),
-    on(configMessages.listProviderEvents, listProviderEvents),
+    on(eventMessages.listProviderEvents, listProviderEvents),
     ...serveIssues(deps, responder),
   ];
 }
@@ -216,12 +218,12 @@ function serveIssues(deps: ProvidersDeps, responder: ServeDeps): Serving[] {
     on(issueMessages.commentIssue, commentIssue),
     on(issueMessages.attributeIssue, attributeIssue),
     on(payableOrderMessages.listPayableOrders, listPayableOrders),
-    on(attributionMessages.proposeAttribution, proposals.proposeAttribution),
-    on(attributionMessages.confirmAttribution, proposals.confirmAttribution),
-    on(attributionMessages.rejectAttribution, proposals.rejectAttribution),
-    on(attributionMessages.withdrawAttribution, proposals.withdrawAttribution),
-    on(attributionMessages.listAttributionLimits, listAttributionLimits),
-    on(attributionMessages.setAttributionLimit, setAttributionLimit),
+    on(proposalMessages.proposeAttribution, proposals.proposeAttribution),
+    on(proposalMessages.confirmAttribution, proposals.confirmAttribution),
+    on(proposalMessages.rejectAttribution, proposals.rejectAttribution),
+    on(proposalMessages.withdrawAttribution, proposals.withdrawAttribution),
+    on(limitMessages.listAttributionLimits, listAttributionLimits),
+    on(limitMessages.setAttributionLimit, setAttributionLimit),
     onClosing(issueMessages.closeIssue, closeIssue),
     onClosing(issueMessages.closeIssues, closeIssues),
     onClosing(issueMessages.undoIssueClosing, undoIssueClosing),

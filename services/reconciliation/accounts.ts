@@ -1,6 +1,5 @@
 /** The accounts at providers and banks whose statements are imported: lists, creates and changes them. */
 import { currencyExponent } from "../../machines/currencies.ts";
-import { BOUNDS } from "../bus/bounds.ts";
 import { type FieldError, UNKNOWN_TIME_ZONE } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/statement-accounts.ts";
@@ -22,9 +21,8 @@ type ChangeRequest = RequestOf<typeof bus.changeStatementAccount>;
 /** Refuses with `permission_denied`. */
 export const listStatementAccounts: ReconciliationHandler<typeof bus.listStatementAccounts> = async (deps, request) => {
   const { database } = deps;
-  const { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { caller, sinceId, limit } = request;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   // One row more shows whether there is a further page.
   const rows = await sql.listStatementAccounts(database, { organizationId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(accountOf), limit);
@@ -35,8 +33,7 @@ export const listStatementAccounts: ReconciliationHandler<typeof bus.listStateme
 export const getStatementAccount: ReconciliationHandler<typeof bus.getStatementAccount> = async (deps, request) => {
   const { database } = deps;
   const { caller, accountId } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   return { account: accountOf(existing(await sql.getStatementAccount(database, { organizationId, accountId }))) };
 };
 
@@ -74,21 +71,13 @@ async function requirePlace(
   transaction: Transaction,
   { caller: { organizationId }, filialId, configId, mode }: CreateRequest,
 ): Promise<void> {
-  if (filialId !== undefined) await requireFilial(transaction, { organizationId, filialId });
+  if (filialId !== undefined) existing(await sql.hasFilial(transaction, { organizationId, filialId }), "filial_id");
   if (configId === undefined) return;
   const config = existing(await sql.findAccountConfig(transaction, { organizationId, configId }), "config_id");
   if (config.mode !== mode) throw conflict(`The provider config is of the mode \`${config.mode}\`.`);
   if (filialId !== undefined && config.filial_id !== filialId) {
     throw conflict("The provider config is of another filial; leave out the filial, or name that one.");
   }
-}
-
-async function requireFilial(
-  transaction: Transaction,
-  key: { readonly organizationId: number; readonly filialId: number },
-): Promise<void> {
-  const isThere = await sql.hasFilial(transaction, key);
-  existing(isThere ? key.filialId : undefined, "filial_id");
 }
 
 /**
@@ -104,7 +93,8 @@ export const changeStatementAccount: ReconciliationHandler<typeof bus.changeStat
   const { organizationId } = caller;
   const row = await database.begin(async (transaction) => {
     const before = existing(await sql.lockAccount(transaction, { organizationId, accountId }));
-    if (filialId !== undefined && filialId !== null) await requireFilial(transaction, { organizationId, filialId });
+    if (filialId !== undefined && filialId !== null)
+      existing(await sql.hasFilial(transaction, { organizationId, filialId }), "filial_id");
     const next = {
       name: name ?? before.name,
       filial_id: filialId === undefined ? before.filial_id : filialId,

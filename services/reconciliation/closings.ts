@@ -2,9 +2,8 @@
  * Closes periods. The service signs a statement in canonical JSON: the counts, the sums and the hashes of all lines and issues
  * of the period. What is imported later does not change the statement; it becomes an issue of the kind `after_closing`.
  */
-import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
-import type * as bus from "../bus/messages/reconciliation-periods.ts";
+import type * as bus from "../bus/messages/reconciliation-closings.ts";
 import type { Handler, RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, invalidField, RefusedError } from "../bus/refusals.ts";
@@ -16,8 +15,9 @@ import { canonicalJson } from "./canonical-json.ts";
 
 import type { ReconciliationDeps } from "./deps.ts";
 import { PERIOD_LIMITS } from "./limits.ts";
-import { missingSentence, periodOf, requireAccount } from "./periods.ts";
+import { missingSentence, periodOf } from "./periods.ts";
 import * as sql from "./sql/closings.ts";
+import { hasAccount } from "./sql/lines.ts";
 import { listPeriods, type Period } from "./sql/periods.ts";
 
 export interface ClosingDeps extends Pick<ReconciliationDeps, "database" | "longDatabase"> {
@@ -36,7 +36,7 @@ export const closePeriod: Handler<ClosingDeps, typeof bus.closePeriod> = async (
   requirePermission(caller, "reconciliation.manage");
   const period = { ...periodOf(kind, fromDate), accountId };
   const { organizationId } = caller;
-  await requireAccount(deps, { organizationId, accountId });
+  existing(await hasAccount(deps.database, { organizationId, accountId }), "account_id");
   const { closingKey, longDatabase, database } = deps;
   if (closingKey === undefined) {
     const detail = "This installation has no key for closings: its operator sets CLOSING_SIGNING_KEY.";
@@ -120,16 +120,14 @@ const busy = (): RefusedError => new RefusedError({ code: "busy", retryAfterMs: 
 
 /** Refuses with `permission_denied`, `not_found`. */
 export const getClosing: Handler<ClosingDeps, typeof bus.getClosing> = async ({ database }, { caller, closingId }) => {
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   return { closing: closingOf(existing(await sql.getClosing(database, { organizationId, closingId }))) };
 };
 
 /** Refuses with `permission_denied`. */
 export const listClosings: Handler<ClosingDeps, typeof bus.listClosings> = async ({ database }, request) => {
   const { caller, limit, ...page } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const { accountId, beforeId } = page;
   const rows = await sql.listClosings(database, { organizationId, accountId, beforeId, limit: limit + 1 });
   const { page: closings, hasMore } = firstPage(rows.map(closingOf), limit);
@@ -139,13 +137,12 @@ export const listClosings: Handler<ClosingDeps, typeof bus.listClosings> = async
 /** Refuses with `permission_denied`, `not_found`. */
 export const listClosingItems: Handler<ClosingDeps, typeof bus.listClosingItems> = async ({ database }, request) => {
   const { caller, closingId, of, after, limit } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const closing = existing(await sql.getClosing(database, { organizationId, closingId }));
   if (after !== undefined && !ITEM_KEYS[of].test(after)) {
     throw invalidField("/after", "wrong_format", "Must be the key of an item.");
   }
-  const page = { after, limit: Math.min(limit, BOUNDS.listed) + 1 };
+  const page = { after, limit: limit + 1 };
   const isLarge = countsOf(closing).lines.count > PERIOD_LIMITS.sortedLines;
   const rows =
     of === "line"

@@ -1,8 +1,8 @@
 /** The report of a filial's day, in sums that add up: what was settled, what the statements booked, and what is open. */
 import { UNKNOWN_TIME_ZONE } from "../bus/field-errors.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
+import type * as bus from "../bus/messages/day-report.ts";
 import { ISSUE_KINDS } from "../bus/messages/issues.ts";
-import type * as bus from "../bus/messages/reconciliation-periods.ts";
 import type { Handler } from "../bus/operation.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { canonicalTimeZone } from "../bus/time-zones.ts";
@@ -17,8 +17,7 @@ const DEFAULT_TIME_ZONE = "UTC";
 export const reportDay: Handler<Pick<ReconciliationDeps, "database">, typeof bus.reportDay> = async (deps, request) => {
   const { database } = deps;
   const { caller, filialId, day, mode, startsAtMinute, timeZone: wanted } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const given = wanted === undefined ? undefined : canonicalTimeZone(wanted);
   if (wanted !== undefined && given === undefined) {
     throw new RefusedError({ code: "invalid_request", errors: [UNKNOWN_TIME_ZONE] });

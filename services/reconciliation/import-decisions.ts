@@ -4,13 +4,13 @@
  * the file is uploaded again, it is a new import with the same lines. The service finds earlier decisions about these lines by
  * fingerprint and evidence.
  */
-import { requirePermission } from "../bus/messages/caller.ts";
+import { personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as bus from "../bus/messages/import-decisions.ts";
 import type { Handler, RequestOf } from "../bus/operation.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { isLockTimeout } from "../db/lock-timeout.ts";
 import type { Transaction } from "../db/pool.ts";
-import { personActor, SYSTEM } from "../db/provider-audit-log.ts";
+import { SYSTEM } from "../db/provider-audit-log.ts";
 import { WorkStoppedError } from "../db/stoppable.ts";
 import { announceIssues, recordSteps } from "../issues/recording.ts";
 import { forRequest } from "../runtime/log.ts";
@@ -63,8 +63,7 @@ async function decide(
   { caller, importId, reason }: DecisionRequest,
   work: (tx: Transaction, row: sql.DecidedRow, decision: sql.Decision) => Promise<sql.DecidedRow>,
 ): Promise<sql.DecidedRow> {
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId, userId: by } = caller;
+  const { organizationId, userId: by } = requirePermission(caller, "reconciliation.manage");
   const { lockWaitMs: waitMs, retryMs: retryAfterMs } = DECISION_LIMITS;
   try {
     return await database.begin(async (tx) => {

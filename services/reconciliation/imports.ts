@@ -3,7 +3,6 @@
  * declared or confirmed, and with the progress of their import.
  */
 
-import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type { StatementRefusal } from "../bus/messages/statement-formats.ts";
 import type * as bus from "../bus/messages/statement-imports.ts";
@@ -137,7 +136,7 @@ export const getImport: Handler<UploadDeps, typeof bus.getImport> = async (deps,
 
 /** Refuses with `permission_denied`. */
 export const listImports: Handler<UploadDeps, typeof bus.listImports> = async ({ database }, request) => {
-  const { caller, accountId, status, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, accountId, status, beforeId, limit } = request;
   requirePermission(caller, "reconciliation.manage");
   const wanted = { organizationId: caller.organizationId, accountId, status, beforeId };
   // One row more shows whether there is a further page.

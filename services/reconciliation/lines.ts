@@ -12,9 +12,8 @@ import * as sql from "./sql/lines.ts";
 /** Refuses with `permission_denied` or `not_found`. */
 export const listLines: ReconciliationHandler<typeof bus.listLines> = async ({ database }, request) => {
   const { caller, accountId, fromDate, toDate, after, limit, ...filter } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
-  existing((await sql.hasAccount(database, { organizationId, accountId })) || undefined, "account_id");
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
+  existing(await sql.hasAccount(database, { organizationId, accountId }), "account_id");
   const { page, hasMore } = await readPage<bus.StatementLine>(limit, async (last, count) => {
     const wanted = { accountId, fromDate, toDate, filter, after: last ?? after, limit: count };
     return (await sql.listLines(database, wanted)).map(lineOf);
@@ -27,9 +26,8 @@ type ImportLine = ReplyOf<typeof bus.listImportLines>["lines"][number];
 /** Refuses with `permission_denied` or `not_found`. */
 export const listImportLines: ReconciliationHandler<typeof bus.listImportLines> = async ({ database }, request) => {
   const { caller, importId, sincePosition, limit, ...filter } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
-  existing((await sql.hasImport(database, { organizationId, importId })) || undefined);
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
+  existing(await sql.hasImport(database, { organizationId, importId }));
   const { page, hasMore } = await readPage<ImportLine>(limit, async (last, count) => {
     const wanted = { importId, filter, sincePosition: last?.position ?? sincePosition, limit: count };
     const rows = await sql.listImportLines(database, wanted);
@@ -41,12 +39,9 @@ export const listImportLines: ReconciliationHandler<typeof bus.listImportLines> 
 /** Refuses with `permission_denied` or `not_found`. */
 export const listMalformedRows: ReconciliationHandler<typeof bus.listMalformedRows> = async ({ database }, request) => {
   const { caller, accountId, importId, after = { importId: 0, position: 0 }, limit } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
-  if (accountId !== undefined)
-    existing((await sql.hasAccount(database, { organizationId, accountId })) || undefined, "account_id");
-  if (importId !== undefined)
-    existing((await sql.hasImport(database, { organizationId, importId })) || undefined, "import_id");
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
+  if (accountId !== undefined) existing(await sql.hasAccount(database, { organizationId, accountId }), "account_id");
+  if (importId !== undefined) existing(await sql.hasImport(database, { organizationId, importId }), "import_id");
   const { page, hasMore } = await readPage<bus.ListedMalformedRow>(limit, async (last, count) => {
     const wanted = { organizationId, accountId, importId, after: last ?? after, limit: count };
     return (await sql.listMalformedRows(database, wanted)).map(malformedRowOf);

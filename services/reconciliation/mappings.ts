@@ -1,5 +1,4 @@
 /** Mappings of CSV files: stores their versions, and previews how one reads an uploaded file. */
-import { BOUNDS } from "../bus/bounds.ts";
 import { FOR_FIELD_ERRORS, fieldErrors } from "../bus/field-errors.ts";
 import { malformedReason } from "../bus/malformed-reasons.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
@@ -25,9 +24,8 @@ import * as sql from "./sql/mappings.ts";
 /** Refuses with `permission_denied`. */
 export const listStatementMappings: ReconciliationHandler<typeof bus.listStatementMappings> = async (deps, request) => {
   const { database } = deps;
-  const { caller, name, isNewest = false, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { caller, name, isNewest = false, sinceId, limit } = request;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const { page, hasMore } = await readPage<bus.StatementMapping>(limit, async (last, count) => {
     const wanted = { organizationId, name, isNewest, sinceId: last?.mappingId ?? sinceId, limit: count };
     return (await sql.listStatementMappings(database, wanted)).map(mappingOf);
@@ -39,8 +37,7 @@ export const listStatementMappings: ReconciliationHandler<typeof bus.listStateme
 export const getStatementMapping: ReconciliationHandler<typeof bus.getStatementMapping> = async (deps, request) => {
   const { database } = deps;
   const { caller, mappingId } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   return { mapping: mappingOf(existing(await sql.getStatementMapping(database, { organizationId, mappingId }))) };
 };
 

@@ -1,13 +1,13 @@
 /** Matches and candidates as people read and decide them. A decision counts from the next run, which starts by itself. */
-import { type Caller, requirePermission } from "../bus/messages/caller.ts";
+import { type Caller, personActor, requirePermission } from "../bus/messages/caller.ts";
 import { ISSUE_KINDS } from "../bus/messages/issues.ts";
 import * as bus from "../bus/messages/reconciliation-matches.ts";
 import { LINE_KINDS } from "../bus/messages/statement-formats.ts";
 import type { Handler } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Database, Transaction } from "../db/pool.ts";
-import { personActor, recordEvents } from "../db/provider-audit-log.ts";
+import { recordEvents } from "../db/provider-audit-log.ts";
 import * as sql from "./sql/matches.ts";
 import { wantRunsBeside } from "./sql/wanted-runs.ts";
 
@@ -18,8 +18,7 @@ interface MatchesDeps {
 /** Newest first. Refuses with `permission_denied`. */
 export const listMatches: Handler<MatchesDeps, typeof bus.listMatches> = async ({ database }, request) => {
   const { caller, beforeId, limit, ...filter } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const { accountId, lineId, transactionId } = filter;
   const { page, hasMore } = await readPage<bus.Match>(limit, async (last, count) => {
     const wanted = { organizationId, accountId, lineId, transactionId, beforeId: last?.matchId ?? beforeId };
@@ -31,8 +30,7 @@ export const listMatches: Handler<MatchesDeps, typeof bus.listMatches> = async (
 /** Refuses with `permission_denied`. */
 export const listCandidates: Handler<MatchesDeps, typeof bus.listCandidates> = async ({ database }, request) => {
   const { caller, accountId, lineId, sinceId, limit } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const { page, hasMore } = await readPage<bus.LineCandidates>(limit, async (last, count) => {
     const wanted = { organizationId, accountId, lineId, sinceId: last?.line.lineId ?? sinceId, limit: count };
     return (await sql.listCandidates(database, wanted)).map(candidatesOf);
@@ -46,8 +44,7 @@ const HAS_SETTLED_NOTHING = /^(?:late|issue):/;
 /** Refuses with `permission_denied`, `not_found`, `invalid_request` or `conflict` with a reason of `MATCH_CONFLICTS`. */
 export const confirmMatch: Handler<MatchesDeps, typeof bus.confirmMatch> = async ({ database }, request) => {
   const { caller, lineIds, paymentKeys, reason } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const asked = { lineIds: [...new Set(lineIds)], paymentKeys: [...new Set(paymentKeys)] };
   if (asked.lineIds.length > 1 && asked.paymentKeys.length > 1) {
     const detail = "A match has one line or one payment: confirm the parts one by one.";
@@ -55,15 +52,14 @@ export const confirmMatch: Handler<MatchesDeps, typeof bus.confirmMatch> = async
   }
   return await database.begin(async (tx) => {
     await sql.lockDecisions(tx, organizationId);
-    const lines = await requireLines(tx, organizationId, asked.lineIds);
-    const accountId = lines[0]?.account_id ?? 0;
+    const { accountId, lines } = await requireLines(tx, organizationId, asked.lineIds);
     if (asked.paymentKeys.some((key) => HAS_SETTLED_NOTHING.test(key))) {
       const detail =
         "A device or a provider has reported this payment, and no order was settled with it: reject it, then attribute the money or pay it back.";
       throw conflict("nothing_settled", detail);
     }
     const payments = await sql.findPayments(tx, { accountId, ...asked });
-    if (payments.length < asked.paymentKeys.length) throw notFound("payment_keys");
+    existing(payments.length >= asked.paymentKeys.length, "payment_keys");
     requireEqualSums(lines, payments);
     const members = { organizationId, accountId, ...asked };
     const taken = await sql.findTaken(tx, members);
@@ -78,27 +74,27 @@ export const confirmMatch: Handler<MatchesDeps, typeof bus.confirmMatch> = async
 /** Refuses with `permission_denied`, `not_found` (the line, or what is no candidate and no match of it), `invalid_request`. */
 export const rejectMatch: Handler<MatchesDeps, typeof bus.rejectMatch> = async ({ database }, request) => {
   const { caller, lineId, paymentKey, reason } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   return await database.begin(async (tx) => {
     await sql.lockDecisions(tx, organizationId);
-    const lines = await requireLines(tx, organizationId, [lineId]);
-    if (!(await sql.isRelated(tx, { lineId, paymentKey }))) throw notFound("payment_key");
-    const accountId = lines[0]?.account_id ?? 0;
+    const { accountId, lines } = await requireLines(tx, organizationId, [lineId]);
+    existing(await sql.isRelated(tx, { lineId, paymentKey }), "payment_key");
     const members = { organizationId, accountId, lineIds: [lineId], paymentKeys: [paymentKey] };
     return await decide(tx, { caller, lines, decision: "rejected", reason, members });
   });
 };
 
+/** The lines, locked, and their account. Refuses with `not_found`, also for lines of several accounts. */
 async function requireLines(
   tx: Transaction,
   organizationId: number,
   lineIds: readonly number[],
-): Promise<readonly sql.DecidedLine[]> {
+): Promise<{ readonly accountId: number; readonly lines: readonly sql.DecidedLine[] }> {
   const lines = await sql.lockLines(tx, { organizationId, lineIds });
-  const isOfOneAccount = new Set(lines.map(({ account_id: accountId }) => accountId)).size === 1;
-  if (lines.length < lineIds.length || !isOfOneAccount) throw notFound("line_ids");
-  return lines;
+  const { account_id: accountId } = existing(lines[0], "line_ids");
+  const areOfOneAccount = lines.every((line) => line.account_id === accountId);
+  existing(lines.length >= lineIds.length && areOfOneAccount, "line_ids");
+  return { accountId, lines };
 }
 
 function requireEqualSums(lines: readonly sql.DecidedLine[], payments: readonly sql.DecidedPayment[]): void {
@@ -149,8 +145,6 @@ async function decide(
 
 const conflict = (reason: (typeof bus.MATCH_CONFLICTS)[number], detail: string): RefusedError =>
   new RefusedError({ code: "conflict", reason, detail });
-const notFound = (field: string): RefusedError =>
-  new RefusedError({ code: "not_found", detail: `There is nothing here with this \`${field}\`.` });
 
 export function wordIn<T extends string>(words: readonly T[], word: string): T {
   const found = words.find((one) => one === word);

@@ -21,20 +21,11 @@ export function periodOf(kind: sql.PeriodKind, fromDate: string): sql.Period {
   return { kind, fromDate, toDate: `${fromDate.slice(0, 8)}${String(last).padStart(2, "0")}` };
 }
 
-/** Refuses with `not_found`. */
-export async function requireAccount(
-  { database }: PeriodDeps,
-  { organizationId, accountId }: { readonly organizationId: number; readonly accountId: number },
-): Promise<void> {
-  existing((await hasAccount(database, { organizationId, accountId })) || undefined, "account_id");
-}
-
 /** Refuses with `permission_denied`, `not_found`, `invalid_request`. */
 export const listPeriods: Handler<PeriodDeps, typeof bus.listPeriods> = async (deps, request) => {
   const { caller, kind, fromDate, toDate, accountId, filialId, after, limit } = request;
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
-  if (accountId !== undefined) await requireAccount(deps, { organizationId, accountId });
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
+  if (accountId !== undefined) existing(await hasAccount(deps.database, { organizationId, accountId }), "account_id");
   const days = (Date.parse(toDate) - Date.parse(fromDate)) / DAY_MS;
   if (days < 0) throw invalidField("/to_date", "ends_before_start", "Must not be before from_date.");
   if (days >= PERIOD_LIMITS.days[kind]) {

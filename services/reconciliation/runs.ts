@@ -5,7 +5,8 @@ import { ISSUE_KINDS } from "../bus/messages/issues.ts";
 import type * as bus from "../bus/messages/reconciliation-runs.ts";
 import { RUN_STEPS } from "../bus/messages/reconciliation-runs.ts";
 import type { Handler } from "../bus/operation.ts";
-import { invalidField, RefusedError } from "../bus/refusals.ts";
+import { firstPage } from "../bus/page.ts";
+import { existing, invalidField, RefusedError } from "../bus/refusals.ts";
 import { WorkStoppedError } from "../db/stoppable.ts";
 import type { ReconciliationDeps } from "./deps.ts";
 import { RUN_LIMITS } from "./limits.ts";
@@ -23,10 +24,8 @@ const DAY_MS = 24 * 3_600_000;
  * `conflict` with a reason of `RUN_CONFLICTS`.
  */
 export const startRun: Handler<RunDeps, typeof bus.startRun> = async (deps, { caller, accountId, ...days }) => {
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId, userId: startedBy } = caller;
-  const covered = await sql.findCoveredDays(deps.database, { organizationId, accountId });
-  if (covered === undefined) throw new RefusedError({ code: "not_found" });
+  const { organizationId, userId: startedBy } = requirePermission(caller, "reconciliation.manage");
+  const covered = existing(await sql.findCoveredDays(deps.database, { organizationId, accountId }));
   const { fromDate = covered.from_date, toDate = covered.to_date } = days;
   if (fromDate === null || toDate === null) {
     throw conflict("nothing_imported", "The account has no imported statement: import one, or name the days.");
@@ -93,16 +92,15 @@ export const getRun: Handler<RunDeps, typeof bus.getRun> = async (deps, { caller
 };
 
 async function readRun(deps: RunDeps, organizationId: number, runId: number): Promise<{ run: bus.Run }> {
-  const row = await sql.getRun(deps.database, { organizationId, runId });
-  if (row === undefined) throw new RefusedError({ code: "not_found" });
+  const row = existing(await sql.getRun(deps.database, { organizationId, runId }));
   return { run: runOf(row) };
 }
 
 export const listRuns: Handler<RunDeps, typeof bus.listRuns> = async (deps, { caller, accountId, beforeId, limit }) => {
-  requirePermission(caller, "reconciliation.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "reconciliation.manage");
   const rows = await sql.listRuns(deps.database, { organizationId, accountId, beforeId, limit: limit + 1 });
-  return { runs: rows.slice(0, limit).map(runOf), hasMore: rows.length > limit };
+  const { page, hasMore } = firstPage(rows.map(runOf), limit);
+  return { runs: page, hasMore };
 };
 
 /**

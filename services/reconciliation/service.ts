@@ -1,7 +1,9 @@
 /** The reconciliation service compares the statements of providers and banks with payments. PostgreSQL has all its data. */
 import type { Bus } from "../bus/connection.ts";
+import * as dayReportMessages from "../bus/messages/day-report.ts";
 import { reconciliationHealth } from "../bus/messages/health.ts";
 import * as decisionMessages from "../bus/messages/import-decisions.ts";
+import * as closingMessages from "../bus/messages/reconciliation-closings.ts";
 import * as matchMessages from "../bus/messages/reconciliation-matches.ts";
 import * as periodMessages from "../bus/messages/reconciliation-periods.ts";
 import * as runMessages from "../bus/messages/reconciliation-runs.ts";
@@ -125,12 +127,12 @@ function serveAll(
     on(importMessages.getImport, imports.getImport),
     on(importMessages.listImports, imports.listImports),
     on(periodMessages.listPeriods, listPeriods),
-    on(periodMessages.closePeriod, closings.closePeriod),
-    on(periodMessages.getClosing, closings.getClosing),
-    on(periodMessages.listClosings, closings.listClosings),
-    on(periodMessages.listClosingItems, closings.listClosingItems),
-    on(periodMessages.listClosingKeys, closings.listClosingKeys),
-    on(periodMessages.reportDay, reportDay),
+    on(closingMessages.closePeriod, closings.closePeriod),
+    on(closingMessages.getClosing, closings.getClosing),
+    on(closingMessages.listClosings, closings.listClosings),
+    on(closingMessages.listClosingItems, closings.listClosingItems),
+    on(closingMessages.listClosingKeys, closings.listClosingKeys),
+    on(dayReportMessages.reportDay, reportDay),
     on(mappingMessages.listStatementMappings, mappings.listStatementMappings),
     on(mappingMessages.getStatementMapping, mappings.getStatementMapping),
     on(mappingMessages.createStatementMapping, mappings.createStatementMapping),

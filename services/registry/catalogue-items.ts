@@ -1,6 +1,5 @@
 /** The catalogue that tills offer. It is no order truth: an order takes a copy of an item's name and price. */
 import { amountFitsWire } from "../../machines/currency.ts";
-import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as catalogue from "../bus/messages/catalogue-items.ts";
 import { firstPage } from "../bus/page.ts";
@@ -35,7 +34,7 @@ const facts = (item: Pick<sql.CatalogueItemRow, "filial_id" | "name" | "category
 });
 
 export const listCatalogueItems: RegistryHandler<typeof catalogue.listCatalogueItems> = async (deps, request) => {
-  const { caller, filialId, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, filialId, sinceId, limit } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   if (filialId !== undefined) existing(await getFilial(deps.sql, organizationId, filialId), "filial_id");
   const rows = await sql.listCatalogueItems(deps.sql, { organizationId, filialId, sinceId, limit: limit + 1 });
@@ -44,7 +43,7 @@ export const listCatalogueItems: RegistryHandler<typeof catalogue.listCatalogueI
 };
 
 export const listStationItems: RegistryHandler<typeof catalogue.listStationItems> = async (deps, request) => {
-  const { caller, stationId, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, stationId, sinceId, limit } = request;
   const { organizationId } = requirePermission(caller, "payments.collect");
   const station = existing(await getStation(deps.sql, organizationId, stationId));
   const { filial_id: filialId, currency } = station;

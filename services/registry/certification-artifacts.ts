@@ -7,7 +7,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { DeviceKind } from "../../machines/station/state.ts";
-import { BOUNDS } from "../bus/bounds.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import * as messages from "../bus/messages/certification-artifacts.ts";
 import { firstPage } from "../bus/page.ts";
@@ -203,7 +202,7 @@ export const listCertificationArtifacts: RegistryHandler<typeof messages.listCer
   deps,
   request,
 ) => {
-  const { caller, provider, capability, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, provider, capability, beforeId, limit } = request;
   requirePermission(caller, "organization.manage");
   const page = { organizationId: caller.organizationId, provider, capability, beforeId, limit: limit + 1 };
   const rows = await sql.listCertificationArtifacts(deps.sql, page);

@@ -1,5 +1,4 @@
 /** Runs of the conformance suite that an owner starts at a sandbox, and their results. */
-import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/conformance-runs.ts";
 import { firstPage } from "../bus/page.ts";
@@ -39,8 +38,7 @@ function runMessage(row: sql.ConformanceRunRow): messages.ConformanceRun {
  */
 export const startConformanceRun: RegistryHandler<typeof messages.startConformanceRun> = async (deps, request) => {
   const { caller, sandboxId } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId, userId } = caller;
+  const { organizationId, userId } = requirePermission(caller, "organization.manage");
   if (!deps.conformance.hasPlace) {
     const detail = `This process runs the suite ${LIMITS.atOnce} times already; start this run in a minute.`;
     throw new RefusedError({ code: "busy", detail, retryAfterMs: LIMITS.retryMs });
@@ -74,7 +72,7 @@ export const startConformanceRun: RegistryHandler<typeof messages.startConforman
 };
 
 export const listConformanceRuns: RegistryHandler<typeof messages.listConformanceRuns> = async (deps, request) => {
-  const { caller, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, beforeId, limit } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   const rows = await sql.listConformanceRuns(deps.sql, { organizationId, beforeId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(runMessage), limit);

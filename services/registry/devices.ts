@@ -7,7 +7,6 @@ import { take } from "../../machines/pure-transition.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { type DeviceStandingEvent, type DeviceStatus, deviceStandingMachine } from "../../machines/standing.ts";
 import type { Capability, DeviceKind } from "../../machines/station/state.ts";
-import { BOUNDS } from "../bus/bounds.ts";
 import { type Caller, requirePermission } from "../bus/messages/caller.ts";
 import type * as devices from "../bus/messages/devices.ts";
 import { heartbeatSchema } from "../bus/messages/heartbeat.ts";
@@ -79,7 +78,7 @@ function requireHandoffTargetFits(kind: DeviceKind, handoffTarget: string | unde
 }
 
 export const listDevices: RegistryHandler<typeof devices.listDevices> = async (deps, request) => {
-  const { caller, stationId, status, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, stationId, status, sinceId, limit } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   if (stationId !== undefined) existing(await getStation(deps.sql, organizationId, stationId), "station_id");
   const rows = await sql.listDevices(deps.sql, { organizationId, stationId, status, sinceId, limit: limit + 1 });

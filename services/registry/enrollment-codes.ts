@@ -8,9 +8,8 @@
 import { createHash, createHmac, randomBytes } from "node:crypto";
 import { partitionOf, partitionToken } from "../../machines/partition.ts";
 import type { DeviceKind } from "../../machines/station/state.ts";
-import { BOUNDS } from "../bus/bounds.ts";
 import type { announceCredentials as AnnounceCredentials } from "../bus/messages/announce.ts";
-import { requirePermission } from "../bus/messages/caller.ts";
+import { OPERATOR, personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as codes from "../bus/messages/enrollment-codes.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
@@ -18,7 +17,7 @@ import { credentialKey, insertOutboxRows, type OutboxRow, stationKey } from "../
 import type { Transaction } from "../db/pool.ts";
 import { type ClaimingHandler, flush, type RegistryHandler } from "./deps.ts";
 import { credentialDeletes, deviceAfter, deviceMessage, devicePut } from "./devices.ts";
-import { OPERATOR, ownerEvent, userActor } from "./events.ts";
+import { ownerEvent } from "./events.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
 import { organizationParty } from "./passwords.ts";
 import { hashSecret } from "./secrets.ts";
@@ -124,14 +123,14 @@ export const issueEnrollmentCode: RegistryHandler<typeof codes.issueEnrollmentCo
       throw new RefusedError({ code: "conflict", detail: "A device cannot enroll at a closed station." });
     }
     const key = deps.settings.ENROLLMENT_CODE_KEY;
-    const { code, row, event } = await issueCode(tx, { key, device, lifetimeMs, actor: userActor(caller) });
+    const { code, row, event } = await issueCode(tx, { key, device, lifetimeMs, actor: personActor(caller) });
     await recordEvent(tx, event);
     return { code, enrollmentCode: codeMessage(row) };
   });
 };
 
 export const listEnrollmentCodes: RegistryHandler<typeof codes.listEnrollmentCodes> = async (deps, request) => {
-  const { caller, deviceId, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, deviceId, beforeId, limit } = request;
   requirePermission(caller, "organization.manage");
   existing(await devices.getDevice(deps.sql, caller.organizationId, deviceId));
   const rows = await sql.listEnrollmentCodes(deps.sql, { deviceId, beforeId, limit: limit + 1 });

@@ -1,6 +1,5 @@
 /** Filials: the branches of an organization. */
 
-import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as filials from "../bus/messages/filials.ts";
 import { firstPage } from "../bus/page.ts";
@@ -20,7 +19,7 @@ const filialMessage = (row: sql.FilialRow): filials.Filial => ({
 });
 
 export const listFilials: RegistryHandler<typeof filials.listFilials> = async (deps, request) => {
-  const { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, sinceId, limit } = request;
   const { organizationId } = requirePermission(caller, "organization.manage", "reconciliation.manage");
   const rows = await sql.listFilials(deps.sql, { organizationId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(filialMessage), limit);

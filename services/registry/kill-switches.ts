@@ -1,8 +1,7 @@
 /** Kill switches: one transaction changes the row, records who did it and why, and notifies gateways and hosts (design §3). */
 
-import { BOUNDS } from "../bus/bounds.ts";
 import type { announceSwitches as AnnounceSwitches } from "../bus/messages/announce.ts";
-import { type Barrier, requirePermission } from "../bus/messages/caller.ts";
+import { type Barrier, OPERATOR, personActor, requirePermission } from "../bus/messages/caller.ts";
 import * as killSwitches from "../bus/messages/kill-switches.ts";
 import type { RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
@@ -10,7 +9,6 @@ import { existing } from "../bus/refusals.ts";
 import { insertOutbox, type OutboxRow, switchKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
 import { flush, type RegistryDeps, type RegistryHandler } from "./deps.ts";
-import { OPERATOR, userActor } from "./events.ts";
 import { lockDevice } from "./sql/devices.ts";
 import { type RegistryEvent, recordEvent } from "./sql/events.ts";
 import * as sql from "./sql/kill-switches.ts";
@@ -36,7 +34,7 @@ const switchEntry = (row: sql.KillSwitchRow): killSwitches.SwitchEntry => ({
 export const setKillSwitch: RegistryHandler<typeof killSwitches.setKillSwitch> = async (deps, request) => {
   const { caller, subject, isOn, reason } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
-  return await change(deps, { isOn, reason, organizationId, actor: userActor(caller) }, (tx) =>
+  return await change(deps, { isOn, reason, organizationId, actor: personActor(caller) }, (tx) =>
     lockSubject(tx, organizationId, subject),
   );
 };
@@ -51,7 +49,7 @@ export const setPlatformKillSwitch: RegistryHandler<typeof killSwitches.setPlatf
 };
 
 export const listKillSwitches: RegistryHandler<typeof killSwitches.listKillSwitches> = async (deps, request) => {
-  const { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, sinceId, limit } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   const rows = await sql.listKillSwitches(deps.sql, { organizationId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(killSwitchMessage), limit);

@@ -1,12 +1,11 @@
 /** Organizations and their first owners, for the operator of the installation. */
-import { BOUNDS } from "../bus/bounds.ts";
+import { OPERATOR } from "../bus/messages/caller.ts";
 import type * as organizations from "../bus/messages/organizations.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { sessionKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
 import { flush, type RegistryDeps, type RegistryHandler } from "./deps.ts";
-import { OPERATOR } from "./events.ts";
 import { OPERATOR_PARTY } from "./passwords.ts";
 import { mintInitialPassword } from "./secrets.ts";
 import { recordEvent } from "./sql/events.ts";
@@ -88,7 +87,7 @@ async function ownerPassword(
 }
 
 export const listOrganizations: RegistryHandler<typeof organizations.listOrganizations> = async (deps, request) => {
-  const { sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  const { sinceId, limit } = request;
   const rows = await sql.listOrganizations(deps.sql, { sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(organizationMessage), limit);
   return { organizations: page, hasMore };

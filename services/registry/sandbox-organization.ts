@@ -1,7 +1,7 @@
 /** The sandbox for trying the service. It is in the same tables as all other organizations and behaves like them. */
 import type { Actor } from "../../machines/actor.ts";
 import type { DeviceKind } from "../../machines/station/state.ts";
-import type { Role } from "../bus/messages/caller.ts";
+import { OPERATOR, type Role } from "../bus/messages/caller.ts";
 import type * as sandbox from "../bus/messages/sandbox-organization.ts";
 import type { ReplyOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
@@ -11,7 +11,6 @@ import { seedCatalogueItems } from "./catalogue-items.ts";
 import { flush, type RegistryDeps, type RegistryHandler } from "./deps.ts";
 import { capabilitiesFor, devicePut } from "./devices.ts";
 import { issueCode } from "./enrollment-codes.ts";
-import { OPERATOR } from "./events.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
 import { OPERATOR_PARTY } from "./passwords.ts";
 import * as devices from "./sql/devices.ts";

@@ -6,8 +6,7 @@ import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { Actor } from "../../machines/actor.ts";
 import type { DeviceKind } from "../../machines/station/state.ts";
-import { BOUNDS } from "../bus/bounds.ts";
-import { type Caller, requirePermission } from "../bus/messages/caller.ts";
+import { type Caller, personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as sandboxes from "../bus/messages/sandboxes.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
@@ -24,7 +23,7 @@ import type { Queryable, Transaction } from "../db/pool.ts";
 import { flush, type RegistryDeps, type RegistryHandler } from "./deps.ts";
 import { capabilitiesFor, deviceMessage, devicePut, moveLockedDevice, requireRoomAtStation } from "./devices.ts";
 import { issueCode } from "./enrollment-codes.ts";
-import { ownerEvent, userActor } from "./events.ts";
+import { ownerEvent } from "./events.ts";
 import { endFreeze } from "./kill-switches.ts";
 import { REGISTRY_LIMITS } from "./limits.ts";
 import { organizationParty } from "./passwords.ts";
@@ -94,7 +93,7 @@ async function messageOf(tx: Queryable, row: sql.SandboxRow): Promise<sandboxes.
 }
 
 export const listSandboxes: RegistryHandler<typeof sandboxes.listSandboxes> = async (deps, request) => {
-  const { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, sinceId, limit } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   const rows = await sql.listSandboxes(deps.sql, { organizationId, sinceId, limit: limit + 1 });
   const messages: sandboxes.Sandbox[] = [];
@@ -248,7 +247,7 @@ async function issueCodes(change: Change, display: devices.DeviceRow, companion:
 async function issueCodeFor(change: Change, device: devices.DeviceRow): ReturnType<typeof issueCode> {
   const { caller, codeKey: key, tx } = change;
   const lifetimeMs = REGISTRY_LIMITS.sandboxCodeLifetimeMs;
-  const issued = await issueCode(tx, { key, device, lifetimeMs, actor: userActor(caller) });
+  const issued = await issueCode(tx, { key, device, lifetimeMs, actor: personActor(caller) });
   change.events.push(issued.event);
   return issued;
 }
@@ -319,7 +318,7 @@ async function restoreSettings(
 /** Ends the freezes of the sandbox's station and devices. A freeze of the organization stays. */
 async function endFreezes(change: Change, sandbox: sql.SandboxRow, reason: string): Promise<void> {
   const { organizationId } = change.caller;
-  const facts = { organizationId, reason, actor: userActor(change.caller) };
+  const facts = { organizationId, reason, actor: personActor(change.caller) };
   for (const subject of [
     { kind: "station", id: sandbox.station_id },
     { kind: "device", id: sandbox.display_id },

@@ -212,8 +212,7 @@ function wrongOldPassword(): RefusedError {
  */
 export const bindStation: RegistryHandler<typeof sessions.bindStation> = async (deps, request) => {
   const { caller, sessionId, stationId } = request;
-  requirePermission(caller, "payments.collect");
-  const { organizationId, userId } = caller;
+  const { organizationId, userId } = requirePermission(caller, "payments.collect");
   await deps.sql.begin(async (tx) => {
     const isOpen = await sql.holdSessionOpen(tx, { organizationId, userId, sessionId });
     if (!isOpen) throw new RefusedError({ code: "session_ended" });

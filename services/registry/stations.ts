@@ -4,7 +4,6 @@ import { take } from "../../machines/pure-transition.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { type StationStatus, stationStandingMachine } from "../../machines/standing.ts";
 import type { StationDescription } from "../../machines/station/state.ts";
-import { BOUNDS } from "../bus/bounds.ts";
 import type { announceStations as AnnounceStations } from "../bus/messages/announce.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as stations from "../bus/messages/stations.ts";
@@ -47,7 +46,7 @@ export function stationPut(row: sql.StationRow, actor: Actor): OutboxRow {
 }
 
 export const listStations: RegistryHandler<typeof stations.listStations> = async (deps, request) => {
-  const { caller, filialId, status, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, filialId, status, sinceId, limit } = request;
   const { organizationId } = requirePermission(
     caller,
     "organization.manage",
@@ -66,8 +65,7 @@ export const getStation: RegistryHandler<typeof stations.getStation> = async (de
 
 export const createStation: RegistryHandler<typeof stations.createStation> = async (deps, request) => {
   const { caller, filialId, name, currency, creation } = request;
-  requirePermission(caller, "organization.manage");
-  const { organizationId } = caller;
+  const { organizationId } = requirePermission(caller, "organization.manage");
   const create = async (tx: Transaction): Promise<sql.StationRow> => {
     existing(await getFilial(tx, organizationId, filialId), "filial_id");
     const row = await sql.createStation(tx, { organizationId, filialId, name, currency });

@@ -1,6 +1,5 @@
 /** The people of an organization and their access. A change of access ends sessions at every gateway and frees stations. */
 import type { Actor } from "../../machines/actor.ts";
-import { BOUNDS } from "../bus/bounds.ts";
 import { type Caller, type Permission, type Role, requirePermission } from "../bus/messages/caller.ts";
 import type * as users from "../bus/messages/users.ts";
 import type { RequestOf } from "../bus/operation.ts";
@@ -33,7 +32,7 @@ export function userMessage(row: sql.UserRow): users.User {
 }
 
 export const listUsers: RegistryHandler<typeof users.listUsers> = async (deps, request) => {
-  const { caller, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, sinceId, limit } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   const rows = await sql.listUsers(deps.sql, { organizationId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(userMessage), limit);

@@ -1,14 +1,13 @@
 /** Robotics consumers: their names, their access and their credentials. */
 import { createHash, randomBytes } from "node:crypto";
-import { BOUNDS } from "../bus/bounds.ts";
-import { requirePermission } from "../bus/messages/caller.ts";
+import { OPERATOR, personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/consumers.ts";
 import type { Handler } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { createOnce } from "../db/creations.ts";
 import type { Transaction } from "../db/pool.ts";
-import { personActor, type RoboticsAction, recordRoboticsAction } from "../db/robotics-audit-log.ts";
+import { type RoboticsAction, recordRoboticsAction } from "../db/robotics-audit-log.ts";
 import type { RoboticsDeps } from "./deps.ts";
 import { ROBOTICS_LIMITS } from "./limits.ts";
 import * as sql from "./sql/consumers.ts";
@@ -18,13 +17,11 @@ type Deps = Pick<RoboticsDeps, "database">;
 
 /** The name of the sandbox's consumer. After the owner has renamed it, the next start makes another one. */
 const SANDBOX_NAME = "Sandbox robots";
-/** The operator of the installation, who has no session and acts on the bus only. */
-const OPERATOR = { kind: "registry", id: 0, name: "operator" } as const;
 
 /** Lists by id. Another organization's filial has no consumers. Refuses with `permission_denied`. */
 export const listRoboticsConsumers: Handler<Deps, typeof messages.listRoboticsConsumers> = async (deps, request) => {
   const { database } = deps;
-  const { caller, filialId, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, filialId, sinceId, limit } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   const rows = await sql.listRoboticsConsumers(database, { organizationId, filialId, sinceId, limit: limit + 1 });
   const { page, hasMore } = firstPage(rows.map(consumerOf), limit);
@@ -72,8 +69,7 @@ export const changeRoboticsConsumer: Handler<Deps, typeof messages.changeRobotic
   const { organizationId } = requirePermission(caller, "organization.manage");
   const consumer = await database.begin(async (transaction) => {
     // Waits for an acceptance of the consumer that is under way; its later requests see the change.
-    const row = await sql.lockConsumer(transaction, { organizationId, consumerId });
-    if (row === undefined) throw new RefusedError({ code: "not_found" });
+    const row = existing(await sql.lockConsumer(transaction, { organizationId, consumerId }));
     const next = { name: name ?? row.name, status: status ?? row.status };
     const changed = {
       ...(next.name === row.name ? {} : { name: next.name }),
@@ -100,8 +96,7 @@ export const resetRoboticsCredential: Handler<Deps, typeof messages.resetRobotic
   const { organizationId } = requirePermission(caller, "organization.manage");
   const { credential, hash } = newCredential();
   const consumer = await database.begin(async (transaction) => {
-    const row = await sql.lockConsumer(transaction, { organizationId, consumerId });
-    if (row === undefined) throw new RefusedError({ code: "not_found" });
+    const row = existing(await sql.lockConsumer(transaction, { organizationId, consumerId }));
     await sql.resetRoboticsCredential(transaction, consumerId, hash);
     await recordRoboticsAction(transaction, {
       organizationId,
@@ -147,9 +142,7 @@ export const seedSandboxConsumer: Handler<Deps, typeof messages.seedSandboxConsu
     });
   };
   const consumerId = await database.begin(async (transaction) => {
-    if ((await lockFilial(transaction, { organizationId, filialId })) === undefined) {
-      throw new RefusedError({ code: "not_found" });
-    }
+    existing(await lockFilial(transaction, { organizationId, filialId }));
     const known = await sql.findTestConsumer(transaction, { filialId, name: SANDBOX_NAME });
     if (known === undefined) {
       const wanted = { organizationId, filialId, name: SANDBOX_NAME, mode: "test", credentialHash } as const;

@@ -3,7 +3,6 @@
  * A webhook payload has only the fields of the contract, so it has no manifest and no destination of a task.
  */
 import type { NatsConnection } from "nats";
-import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/events.ts";
 import { flushOutbox } from "../bus/messages/outbox.ts";
@@ -73,7 +72,7 @@ export function announcer(nc: NatsConnection, log: Pick<Log, "warn">): Announce 
 /** The audit log, newest first. Refuses with `permission_denied`. */
 export const listRoboticsEvents: Handler<Pick<RoboticsDeps, "database">, typeof messages.listRoboticsEvents> = async (
   { database },
-  { caller, search, beforeId, limit = BOUNDS.listedUnlessAsked },
+  { caller, search, beforeId, limit },
 ) => {
   const { organizationId } = requirePermission(caller, "organization.manage");
   const found = await auditLog.listRoboticsEvents(database, { organizationId, search, beforeId, limit });

@@ -1,10 +1,10 @@
 /** Pauses and resumes the robotics of a filial. */
-import { requirePermission } from "../bus/messages/caller.ts";
+import { personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/filial-robotics.ts";
 import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import { existing } from "../bus/refusals.ts";
 import { insertOutbox } from "../db/outbox.ts";
-import { personActor, recordRoboticsAction } from "../db/robotics-audit-log.ts";
+import { recordRoboticsAction } from "../db/robotics-audit-log.ts";
 import type { RoboticsDeps } from "./deps.ts";
 import { filialEvent } from "./events.ts";
 import * as sql from "./sql/filial-robotics.ts";
@@ -17,8 +17,7 @@ type Reply = ReplyOf<typeof messages.getFilialRobotics>;
 export const getFilialRobotics: Handler<Deps, typeof messages.getFilialRobotics> = async ({ database }, request) => {
   const { caller, filialId } = request;
   requirePermission(caller, "organization.manage");
-  const row = await sql.getFilialRobotics(database, { organizationId: caller.organizationId, filialId });
-  if (row === undefined) throw new RefusedError({ code: "not_found" });
+  const row = existing(await sql.getFilialRobotics(database, { organizationId: caller.organizationId, filialId }));
   return { robotics: roboticsOf(row) };
 };
 
@@ -35,11 +34,9 @@ async function setPaused(
   { caller, filialId, reason }: PauseRequest,
   isPaused: boolean,
 ): Promise<Reply> {
-  requirePermission(caller, "organization.manage");
-  const { organizationId, userId, name } = caller;
+  const { organizationId, userId, name } = requirePermission(caller, "organization.manage");
   const robotics = await database.begin(async (transaction) => {
-    const row = await sql.lockFilial(transaction, { organizationId, filialId });
-    if (row === undefined) throw new RefusedError({ code: "not_found" });
+    const row = existing(await sql.lockFilial(transaction, { organizationId, filialId }));
     if (row.is_paused === isPaused) return row;
     const changed = await sql.setPaused(transaction, filialId, { isPaused, reason, byId: userId, byName: name });
     await recordRoboticsAction(transaction, {

@@ -5,8 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import { nextTaskStatus, type ServingTaskEvent, type ServingTaskStatus } from "../../machines/serving-task.ts";
-import { BOUNDS } from "../bus/bounds.ts";
-import { requirePermission } from "../bus/messages/caller.ts";
+import { personActor, requirePermission } from "../bus/messages/caller.ts";
 import type { ConsumerCaller } from "../bus/messages/consumers.ts";
 import type * as messages from "../bus/messages/serving-tasks.ts";
 import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
@@ -14,7 +13,7 @@ import { readPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { insertOutbox, insertOutboxRows, type OutboxRow } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
-import { personActor, type RoboticsAction, recordRoboticsAction, SYSTEM_ACTOR } from "../db/robotics-audit-log.ts";
+import { type RoboticsAction, recordRoboticsAction, SYSTEM_ACTOR } from "../db/robotics-audit-log.ts";
 import type { RoboticsDeps } from "./deps.ts";
 import { taskEvent } from "./events.ts";
 import { ROBOTICS_LIMITS } from "./limits.ts";
@@ -32,7 +31,7 @@ type OfferRequest = RequestOf<typeof messages.offerServingTask>;
  * `permission_denied`.
  */
 export const listServingTasks: Handler<ReadDeps, typeof messages.listServingTasks> = async ({ database }, request) => {
-  const { caller, filialId, consumerId, status, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, filialId, consumerId, status, beforeId, limit } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   const { page, hasMore } = await readPage<messages.ServingTask>(limit, async (last, count) => {
     const wanted = { organizationId, filialId, consumerId, status, beforeId: last?.taskId ?? beforeId, limit: count };
@@ -45,15 +44,14 @@ export const listServingTasks: Handler<ReadDeps, typeof messages.listServingTask
 export const getServingTask: Handler<ReadDeps, typeof messages.getServingTask> = async ({ database }, request) => {
   const { caller, taskId } = request;
   requirePermission(caller, "organization.manage");
-  const row = await sql.getServingTask(database, { organizationId: caller.organizationId, taskId });
-  if (row === undefined) throw new RefusedError({ code: "not_found" });
+  const row = existing(await sql.getServingTask(database, { organizationId: caller.organizationId, taskId }));
   return { task: taskOf(row) };
 };
 
 /** The consumer's tasks, oldest first. */
 export const listConsumerTasks: Handler<ReadDeps, typeof messages.listConsumerTasks> = async (deps, request) => {
   const { database } = deps;
-  const { consumer, status, sinceId = 0, limit = BOUNDS.listedUnlessAsked } = request;
+  const { consumer, status, sinceId, limit } = request;
   const { consumerId } = consumer;
   const [filial, { page, hasMore }] = await Promise.all([
     getFilialRobotics(database, consumer),
@@ -69,8 +67,7 @@ export const listConsumerTasks: Handler<ReadDeps, typeof messages.listConsumerTa
 export const getConsumerTask: Handler<ReadDeps, typeof messages.getConsumerTask> = async ({ database }, request) => {
   const { consumer, taskId } = request;
   const { organizationId, consumerId } = consumer;
-  const row = await sql.getServingTask(database, { organizationId, consumerId, taskId });
-  if (row === undefined) throw new RefusedError({ code: "not_found" });
+  const row = existing(await sql.getServingTask(database, { organizationId, consumerId, taskId }));
   return { task: taskOf(row) };
 };
 
@@ -151,8 +148,7 @@ export const cancelServingTask: Handler<Deps, typeof messages.cancelServingTask>
   const { caller, taskId, reason } = request;
   requirePermission(caller, "organization.manage");
   return await runMove(deps, async (transaction) => {
-    const task = await sql.lockTask(transaction, { organizationId: caller.organizationId, taskId });
-    if (task === undefined) throw new RefusedError({ code: "not_found" });
+    const task = existing(await sql.lockTask(transaction, { organizationId: caller.organizationId, taskId }));
     if (task.status === "cancelled") return { task, events: [] };
     return await moveTask(transaction, task, { type: "CANCEL", actor: personActor(caller), reason });
   });
@@ -193,8 +189,7 @@ async function holdTask(transaction: Transaction, consumer: ConsumerCaller, task
   const { organizationId, consumerId } = consumer;
   const known = await holdConsumer(transaction, { organizationId, consumerId });
   if (known?.status !== "active") throw new RefusedError({ code: "permission_denied" });
-  const task = await sql.lockTask(transaction, { organizationId, consumerId, taskId });
-  if (task === undefined) throw new RefusedError({ code: "not_found" });
+  const task = existing(await sql.lockTask(transaction, { organizationId, consumerId, taskId }));
   return task;
 }
 

@@ -2,7 +2,7 @@
 import { isEnded, type PaymentIntent } from "../../machines/payment-intent.ts";
 import type * as intents from "../bus/messages/intents.ts";
 import type { Handler, ReplyOf } from "../bus/operation.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
 import { findCopiedIntent, readIntent } from "../db/intent-history.ts";
 import type { Database } from "../db/pool.ts";
 import type { SettlementDeps } from "./deps.ts";
@@ -15,9 +15,9 @@ import * as sql from "./sql/intents.ts";
  */
 export const prepareIntent: Handler<SettlementDeps, typeof intents.prepareIntent> = async (deps, request) => {
   for (let attempt = 0; attempt < SETTLEMENT_LIMITS.keyReadAttempts; attempt += 1) {
-    const { intentId, keyedOrderId, ended, order } = await sql.prepareIntent(deps.database, request);
+    const { intentId, keyedOrderId, ended, ...found } = await sql.prepareIntent(deps.database, request);
     if (keyedOrderId !== request.orderId) throw new RefusedError({ code: "idempotency_key_reused" });
-    if (order === undefined) throw new RefusedError({ code: "not_found" });
+    const order = existing(found.order);
     // Where the id is missing, another request has just written the same key: the next read sees it.
     if (intentId !== undefined) return { intentId, ended: ended === null ? null : { ...readIntent(ended) }, order };
   }

@@ -5,7 +5,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Actor } from "../../machines/actor.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
-import { BOUNDS } from "../bus/bounds.ts";
 import type { FieldError } from "../bus/field-errors.ts";
 import { flushKeys } from "../bus/flush-outbox.ts";
 import type * as announce from "../bus/messages/announce.ts";
@@ -14,7 +13,7 @@ import type * as orders from "../bus/messages/orders.ts";
 import type { Handler, RequestOf } from "../bus/operation.ts";
 import { failuresOf } from "../bus/outage.ts";
 import { readPage } from "../bus/page.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import { existing, RefusedError } from "../bus/refusals.ts";
 import { askStation } from "../bus/station-client.ts";
 import { selectLostCollections } from "../db/lost-collections.ts";
 import { insertOutbox, stationKey } from "../db/outbox.ts";
@@ -87,14 +86,13 @@ async function findOpening(deps: SettlementDeps, request: OpenOrder): Promise<or
 /** Refuses with `permission_denied` or `not_found`; an order of another organization is not found. */
 export const getOrder: Handler<SettlementDeps, typeof orders.getOrder> = async (deps, { caller, orderId }) => {
   requirePermission(caller, "payments.collect", "organization.manage");
-  const order = await sql.getOrder(deps.database, { organizationId: caller.organizationId, orderId });
-  if (order === undefined) throw new RefusedError({ code: "not_found" });
+  const order = existing(await sql.getOrder(deps.database, { organizationId: caller.organizationId, orderId }));
   return { order };
 };
 
 /** Newest first. Empty for an unknown station and for a station of another organization. Refuses with `permission_denied`. */
 export const listOrders: Handler<SettlementDeps, typeof orders.listOrders> = async (deps, request) => {
-  const { caller, stationId, status, beforeId, limit = BOUNDS.listedUnlessAsked } = request;
+  const { caller, stationId, status, beforeId, limit } = request;
   const { organizationId } = requirePermission(caller, "payments.collect", "organization.manage");
   const { page, hasMore } = await readPage<orders.Order>(limit, (last, count) =>
     sql.listOrders(deps.database, {
@@ -117,7 +115,7 @@ export const changeOrder: Handler<SettlementDeps, typeof orders.changeOrder> = a
   const { caller, orderId, lines } = request;
   const { organizationId } = requirePermission(caller, "payments.collect");
   const order = await deps.database.begin(async (transaction) => {
-    const before = await lockOrder(transaction, { organizationId, orderId });
+    const before = existing(await sql.lockOrder(transaction, { organizationId, orderId }));
     if (before.status !== "open") throw closedOrder(before);
     if (isDeepStrictEqual(before.lines, lines)) return before;
     const station = await requireOpenStation(transaction, { organizationId, stationId: before.stationId });
@@ -138,7 +136,7 @@ export const changeOrder: Handler<SettlementDeps, typeof orders.changeOrder> = a
 export const voidOrder: Handler<SettlementDeps, typeof orders.voidOrder> = async (deps, { caller, orderId }) => {
   requirePermission(caller, "payments.collect");
   const order = await deps.database.begin(async (transaction) => {
-    const before = await lockOrder(transaction, { organizationId: caller.organizationId, orderId });
+    const before = existing(await sql.lockOrder(transaction, { organizationId: caller.organizationId, orderId }));
     if (before.status === "voided") return before;
     if (before.status === "paid") throw closedOrder(before);
     const voided = await sql.voidOrder(transaction, before);
@@ -147,15 +145,6 @@ export const voidOrder: Handler<SettlementDeps, typeof orders.voidOrder> = async
   });
   return { order, barrier: await notifyStation(deps, order, caller) };
 };
-
-async function lockOrder(
-  transaction: Transaction,
-  key: { readonly organizationId: number; readonly orderId: number },
-): Promise<orders.Order> {
-  const order = await sql.lockOrder(transaction, key);
-  if (order === undefined) throw new RefusedError({ code: "not_found" });
-  return order;
-}
 
 function closedOrder(order: orders.Order): RefusedError {
   const detail = order.status === "paid" ? "This order is paid." : "This order is voided.";
@@ -167,8 +156,7 @@ async function requireOpenStation(
   transaction: Transaction,
   key: { readonly organizationId: number; readonly stationId: number },
 ): Promise<sql.OrderStation> {
-  const station = await sql.findStation(transaction, key);
-  if (station === undefined) throw new RefusedError({ code: "not_found" });
+  const station = existing(await sql.findStation(transaction, key));
   if (station.status === "suspended") throw new RefusedError({ code: "station_suspended" });
   if (station.status === "closed") throw new RefusedError({ code: "station_closed" });
   return station;

@@ -3,7 +3,6 @@
  * more attempt.
  */
 import { nextDelivery } from "../../machines/webhook-delivery.ts";
-import { BOUNDS } from "../bus/bounds.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import * as messages from "../bus/messages/webhook-deliveries.ts";
 import { firstPage } from "../bus/page.ts";
@@ -48,7 +47,7 @@ export function attemptMessage(row: sql.AttemptRow): messages.Attempt {
 
 export const listConsumerWebhookDeliveries: SignerHandler<typeof messages.listConsumerWebhookDeliveries> = async (
   { database },
-  { consumer, eventType, status, sinceId = 0, limit = BOUNDS.listedUnlessAsked },
+  { consumer, eventType, status, sinceId, limit },
 ) => {
   const filters = { consumerId: consumer.consumerId, eventType, status };
   // One more than the limit shows whether there are more.
@@ -60,7 +59,7 @@ export const listConsumerWebhookDeliveries: SignerHandler<typeof messages.listCo
 /** Refuses with `permission_denied`. */
 export const listWebhookDeliveries: SignerHandler<typeof messages.listWebhookDeliveries> = async (
   { database },
-  { caller, endpointId, consumerId, eventType, status, beforeId, limit = BOUNDS.listedUnlessAsked },
+  { caller, endpointId, consumerId, eventType, status, beforeId, limit },
 ) => {
   requirePermission(caller, "organization.manage");
   const filters = { organizationId: caller.organizationId, endpointId, consumerId, eventType, status };

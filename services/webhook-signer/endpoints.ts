@@ -3,15 +3,14 @@
  * organization's.
  */
 
-import { BOUNDS } from "../bus/bounds.ts";
-import { type Caller, requirePermission } from "../bus/messages/caller.ts";
+import { type Caller, personActor, requirePermission } from "../bus/messages/caller.ts";
 import type * as messages from "../bus/messages/webhook-endpoints.ts";
 import type { RequestOf } from "../bus/operation.ts";
 import { firstPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { createOnce } from "../db/creations.ts";
 import type { Queryable, Transaction } from "../db/pool.ts";
-import { personActor, recordRoboticsAction } from "../db/robotics-audit-log.ts";
+import { recordRoboticsAction } from "../db/robotics-audit-log.ts";
 import type { SignerDeps, SignerHandler } from "./deps.ts";
 import { SIGNER_LIMITS, TARGET_LIMITS } from "./limits.ts";
 import { loopbackRule } from "./sending/attempt.ts";
@@ -54,7 +53,7 @@ async function withItsSecrets(using: Queryable, row: sql.EndpointRow): Promise<m
 
 export const listWebhookEndpoints: SignerHandler<typeof messages.listWebhookEndpoints> = async (
   { database },
-  { caller, consumerId, sinceId = 0, limit = BOUNDS.listedUnlessAsked },
+  { caller, consumerId, sinceId, limit },
 ) => {
   const { organizationId } = requirePermission(caller, "organization.manage");
   // One more than the limit shows whether there are more.

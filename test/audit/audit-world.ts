@@ -6,7 +6,7 @@ import { startAuditService } from "../../services/audit/service.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import { getIntentTimeline } from "../../services/bus/messages/timelines.ts";
-import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
+import { call, type Operation, type ReplyOf, type SentRequestOf } from "../../services/bus/operation.ts";
 import type { StationLogs } from "../../services/bus/streams.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog, type Log } from "../../services/runtime/log.ts";
@@ -60,8 +60,10 @@ export async function startAuditWorld(logs: StationLogs = ONE_LOG) {
     /** The timeline that the owner of the station reads. */
     timelineOf: (station: ScriptedStation, intentId: number) =>
       call(bus.nc, getIntentTimeline, { caller: ownerOf(station), intentId }),
-    ask: <TOperation extends Operation<z.ZodType, z.ZodType>>(operation: TOperation, request: RequestOf<TOperation>) =>
-      call(bus.nc, operation, request) as Promise<ReplyOf<TOperation>>,
+    ask: <TOperation extends Operation<z.ZodType, z.ZodType>>(
+      operation: TOperation,
+      request: SentRequestOf<TOperation>,
+    ) => call(bus.nc, operation, request) as Promise<ReplyOf<TOperation>>,
     /** Resolves when all commits in the logs are copied. */
     async untilCopied() {
       for (const { name, commits } of logs.all) {

@@ -3,6 +3,7 @@
  * duplicates; the control inserts a row for each of the same bytes.
  */
 import { setTimeout as delay } from "node:timers/promises";
+import { median } from "../support/percentile.ts";
 import {
   type CpuTimes,
   cpuSince,
@@ -13,7 +14,6 @@ import {
   requireAllAnswered200,
 } from "./callback-parties.ts";
 import { runLoad } from "./load/http-load.ts";
-import { median } from "./percentile.ts";
 import { type Counter, forControl, type PaidCallback, presentQr, type QrPlan } from "./qr-counters.ts";
 
 export interface Burst {

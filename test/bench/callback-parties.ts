@@ -1,10 +1,10 @@
 /** The processes that take part when the bench measures callbacks, and the CPU time of each. */
 import { randomBytes } from "node:crypto";
 import { freePort } from "../support/free-port.ts";
+import { percentile } from "../support/percentile.ts";
 import { natsTimeUs } from "./bare-appends.ts";
 import type { BenchProcess, BenchWorld } from "./bench-world.ts";
 import { cpuTimeUs, familyCpuTimeUs } from "./cpu-time.ts";
-import { percentile } from "./percentile.ts";
 import { CALLBACK_SECRET } from "./qr-counters.ts";
 
 export interface Parties {

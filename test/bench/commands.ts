@@ -5,6 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import type { RequestedCommand } from "../../services/bus/messages/station-commands.ts";
+import { percentile } from "../support/percentile.ts";
 import { appendChain, commitBytes, measureBare, natsTimeUs, withBareStream } from "./bare-appends.ts";
 import { benchOwner } from "./bench-owner.ts";
 import { type BenchResult, oneDecimal, wholeNumber } from "./bench-result.ts";
@@ -20,7 +21,6 @@ import {
   type Timings,
 } from "./collections.ts";
 import { cpuTimeUs, familyCpuTimeUs } from "./cpu-time.ts";
-import { percentile } from "./percentile.ts";
 
 export interface CommandPlan {
   readonly world: BenchWorld;

@@ -3,11 +3,12 @@
  * that returns the same bytes. Rounds alternate between the two. The median round counts, because other work shares the
  * machine.
  */
+
+import { median, percentile } from "../support/percentile.ts";
 import { type BenchResult, oneDecimal, wholeNumber } from "./bench-result.ts";
 import type { BenchProcess, BenchWorld } from "./bench-world.ts";
 import { cpuTimeUs } from "./cpu-time.ts";
 import { type LoadResult, pollRequest, runLoad } from "./load/http-load.ts";
-import { median, percentile } from "./percentile.ts";
 import type { PopulatedDevice } from "./population.ts";
 
 export const DISPLAY_PATH = "/api/payments/v1/devices/display/";

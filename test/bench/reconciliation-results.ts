@@ -1,6 +1,7 @@
 /** The results of the bench of reconciliation as rows of its table. */
+
+import { median } from "../support/percentile.ts";
 import { type BenchResult, oneDecimal, wholeNumber } from "./bench-result.ts";
-import { median } from "./percentile.ts";
 import type { Control, ReconciliationMeasurement, Work } from "./reconciliation.ts";
 
 const GOAL_SHARE = 0.5;

@@ -4,10 +4,10 @@
  * while the importer reads it.
  */
 import { runReconciliation } from "../../services/reconciliation/matching.ts";
+import { median } from "../support/percentile.ts";
 import type { BenchProcess, BenchWorld } from "./bench-world.ts";
 import { cpuTimeUs, familyCpuTimeUs, peakResidentBytes } from "./cpu-time.ts";
 import type { TimedAnswer } from "./load/timed-answers.ts";
-import { median } from "./percentile.ts";
 import { FIRST_DAY, LAST_DAY } from "./statement-files.ts";
 import { openStatementWorld, type StatementWorld } from "./statement-world.ts";
 

@@ -2,10 +2,10 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { stationLogSubject } from "../support/one-log.ts";
+import { percentile } from "../support/percentile.ts";
 import { type BenchResult, wholeNumber } from "./bench-result.ts";
 import type { BenchWorld } from "./bench-world.ts";
 import { clockMs } from "./load/clock.ts";
-import { percentile } from "./percentile.ts";
 import { commitOfStation } from "./population.ts";
 
 export interface VisibilityMeasurement {

@@ -3,9 +3,9 @@
  * connections and batches of an hour happen in a minute or two, because only their number counts.
  */
 import { setTimeout as delay } from "node:timers/promises";
+import { median } from "../support/percentile.ts";
 import { startBenchWorld } from "./bench-world.ts";
 import { residentBytes } from "./cpu-time.ts";
-import { median } from "./percentile.ts";
 import { startWebhookWorld } from "./webhook-world.ts";
 
 const OWNERS = 20;

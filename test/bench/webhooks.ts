@@ -4,10 +4,10 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
+import { median, percentile } from "../support/percentile.ts";
 import { type BenchResult, oneDecimal, wholeNumber } from "./bench-result.ts";
 import type { BenchWorld } from "./bench-world.ts";
 import { cpuTimeUs, familyCpuTimeUs } from "./cpu-time.ts";
-import { median, percentile } from "./percentile.ts";
 import { startWebhookWorld, type WebhookWorld } from "./webhook-world.ts";
 
 export interface WebhookMeasurement {

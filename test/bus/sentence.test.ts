@@ -8,8 +8,8 @@ import { pauseFilialRobotics, resumeFilialRobotics } from "../../services/bus/me
 import { releaseImport, withdrawImport } from "../../services/bus/messages/import-decisions.ts";
 import { attributeIssue, closeIssue, commentIssue } from "../../services/bus/messages/issues.ts";
 import { changeProviderConfig } from "../../services/bus/messages/provider-configs.ts";
+import { closePeriod } from "../../services/bus/messages/reconciliation-closings.ts";
 import { confirmMatch, rejectMatch } from "../../services/bus/messages/reconciliation-matches.ts";
-import { closePeriod } from "../../services/bus/messages/reconciliation-periods.ts";
 import { detailsSchema, reasonSchema } from "../../services/bus/messages/sentence.ts";
 import { cancelServingTask, offerServingTask } from "../../services/bus/messages/serving-tasks.ts";
 

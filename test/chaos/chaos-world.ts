@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
 import { type ApiClient, apiClient, type Request } from "../support/api-client.ts";
+import { DEVICES } from "../support/devices.ts";
 import { type Answer, send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { startSystem, type TestSystem } from "../support/system.ts";
@@ -125,12 +126,11 @@ async function enroll(request: {
     body: { station_id: stationId, name: kind, kind },
     key: randomUUID(),
   });
-  const root = "/api/payments/v1/devices/";
   const headers = { "x-forwarded-for": exampleAddress(Math.floor(nth / CODES_PER_ADDRESS)) };
   // Each attempt needs a new code. After a 503, the code before may be claimed, and its credential was shown only once.
   const { credential } = await served("the claim of a code", async () => {
     const { code } = await post<{ code: string }>(owner, `devices/${device.device_id}/enrollment-codes/`, { body: {} });
-    return await send<{ credential: string }>(system.baseUrl, "POST", `${root}enroll/`, { json: { code }, headers });
+    return await send<{ credential: string }>(system.baseUrl, "POST", `${DEVICES}enroll/`, { json: { code }, headers });
   });
-  return { client: apiClient(system.baseUrl + root, credential), deviceId: device.device_id };
+  return { client: apiClient(system.baseUrl + DEVICES, credential), deviceId: device.device_id };
 }

@@ -1,4 +1,5 @@
 /** What a broken service is, and the parts of such services. The proxy applies them to the answers that it forwards. */
+import { DEVICE_ROOT } from "../../clients/conformance/http.ts";
 
 type Fields = Record<string, unknown>;
 
@@ -24,10 +25,9 @@ export interface BrokenService {
   readonly breaks: (passing: Passing, answer: Answer, memory: Map<string, unknown>) => void;
 }
 
-const DEVICES = "/api/payments/v1/devices/";
 const REPORT = "assignment/report/";
 export const isAt = (passing: Passing, method: string, path: string): boolean =>
-  passing.method === method && passing.path === DEVICES + path;
+  passing.method === method && passing.path === DEVICE_ROOT + path;
 export const isReport = (passing: Passing): boolean => isAt(passing, "POST", REPORT);
 /** Whether the request is for a path of the cashier's API. */
 export const isCashier = ({ method, path }: Passing, wanted: string, pattern: RegExp): boolean =>

@@ -1,4 +1,5 @@
 /** Services whose answers have the right form and a false content, or that accept what they must refuse. */
+import { DEVICE_ROOT } from "../../clients/conformance/http.ts";
 import {
   accept,
   acceptsAt,
@@ -25,7 +26,6 @@ import {
   requestOf,
 } from "./broken-service.ts";
 
-const DEVICE = "/api/payments/v1/devices/";
 const isSnapshot = /\/(?:heartbeat|me)\/$/;
 
 export const BROKEN_TRUTHS: readonly BrokenService[] = [
@@ -98,10 +98,10 @@ export const BROKEN_TRUTHS: readonly BrokenService[] = [
     atDevice("GET", "display/", (answer) => (answer.headers["cache-control"] = "public, max-age=60")),
   ),
   broken("answers are text", "answers.json", ({ path }, answer) => {
-    if (path.startsWith(DEVICE) && answer.body !== undefined) answer.headers["content-type"] = "text/plain";
+    if (path.startsWith(DEVICE_ROOT) && answer.body !== undefined) answer.headers["content-type"] = "text/plain";
   }),
   broken("refusals have no code", "answers.refusals_have_code", ({ path, headers }, answer) => {
-    if (path.startsWith(DEVICE) && answer.status === 401 && headers["authorization"] === undefined)
+    if (path.startsWith(DEVICE_ROOT) && answer.status === 401 && headers["authorization"] === undefined)
       answer.body = { detail: "No." };
   }),
   broken("the throttle is ten times as strict", "throttle.served_at_pace", (passing, answer) => {
@@ -114,7 +114,7 @@ export const BROKEN_TRUTHS: readonly BrokenService[] = [
   // Snapshots.
   ...(["name", "station_name", "kind", "status", "station_status", "blocked_reason"] as const).map((field) =>
     broken(`a snapshot has another ${field}`, "snapshot.owner_truth", ({ path }, answer) => {
-      if (isSnapshot.test(path) && path.startsWith(DEVICE) && isGood(answer) && answer.body !== undefined)
+      if (isSnapshot.test(path) && path.startsWith(DEVICE_ROOT) && isGood(answer) && answer.body !== undefined)
         answer.body[field] = "another";
     }),
   ),

@@ -5,11 +5,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CONNECTION_LIMITS } from "../../gateway/limits.ts";
 import { heartbeatSubject } from "../../services/bus/subjects.ts";
+import { DEVICES } from "../support/devices.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { COMPANION_SCOPES, type GatewayWorld, startGatewayWorld, type TestStation } from "./gateway-world.ts";
 import { sendRaw } from "./raw-request.ts";
 
-const DEVICES = "/api/payments/v1/devices/";
 const REPORT = `${DEVICES}assignment/report/`;
 const HEARTBEAT = `${DEVICES}heartbeat/`;
 

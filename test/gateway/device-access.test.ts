@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LIMITS } from "../../gateway/limits.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
 import type { StationDevice } from "../../machines/station/state.ts";
+import { DEVICES } from "../support/devices.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import {
   COMPANION_SCOPES,
@@ -12,7 +13,6 @@ import {
   type TestStation,
 } from "./gateway-world.ts";
 
-const DEVICES = "/api/payments/v1/devices/";
 const READS = ["GET me/", "GET display/", "GET assignment/"] as const;
 const ALL = [...READS, "POST heartbeat/", "POST assignment/report/"] as const;
 type Endpoint = (typeof ALL)[number];

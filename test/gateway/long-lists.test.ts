@@ -129,7 +129,7 @@ describe("an owner's list with many entries of one station", () => {
 
 describe("the length of a page", () => {
   it("active collections with long evidence: the page ends before it is too long, and the next page has the others", async () => {
-    const served = serve(responder("registry"), listStations, async ({ sinceId = 0 }) => ({
+    const served = serve(responder("registry"), listStations, async ({ sinceId }) => ({
       stations: stations.filter(({ stationId }) => stationId > sinceId).map(stationOf),
       hasMore: false,
     }));

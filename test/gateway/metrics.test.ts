@@ -7,7 +7,7 @@ import { routes } from "../../gateway/routes.ts";
 import { STATION_COMMAND_TYPES } from "../../machines/station/finality.ts";
 import { OUTBOX_KINDS } from "../../services/db/outbox.ts";
 import { SETTLEMENT_LIMITS } from "../../services/settlement/limits.ts";
-import { enrollSandboxDevice, type TestDevice } from "../support/devices.ts";
+import { DEVICES, enrollSandboxDevice, type TestDevice } from "../support/devices.ts";
 import { operationsGuide } from "../support/guide.ts";
 import { HANGS } from "../support/hangs.ts";
 import { send } from "../support/http.ts";
@@ -32,7 +32,6 @@ const POOLS = [
   "settlement",
 ];
 
-const DEVICES = "/api/payments/v1/devices/";
 /** The statuses of answers without an error, as the metrics name them. */
 const STATUSES = ["200", "201", "202", "204", "301", "302", "304", "308", "client_gone"];
 const RESULTS = ["accepted", "succeeded", "settled", "delivered", "refused", "failed", "newest", "outdated", "unknown"];

@@ -9,6 +9,7 @@ import { ERRORS, type ErrorCode, HTTP_ERROR_CODES, PUBLISHED_ERROR_CODES } from 
 import { routes } from "../../gateway/routes.ts";
 import { PAID_SHOWN_MS } from "../../machines/settings.ts";
 import { aServedCounter, ORDER } from "../machines/scenario.ts";
+import { DEVICES } from "../support/devices.ts";
 import { runProgram } from "../support/running-program.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
@@ -287,7 +288,6 @@ describe("the linters", () => {
 });
 
 describe("the device API follows the contract", () => {
-  const DEVICES = "/api/payments/v1/devices/";
   it.each([
     ["payments_device_enroll", "post", "enroll/", false],
     ["payments_device_heartbeat", "post", "heartbeat/", true],

@@ -1,5 +1,6 @@
 /** Polls that the gateway answers from memory: me, display and assignment, with their entity tags and deadlines. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { DEVICES } from "../support/devices.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import {
   CASHIER,
@@ -9,8 +10,6 @@ import {
   startGatewayWorld,
   type TestStation,
 } from "./gateway-world.ts";
-
-const DEVICES = "/api/payments/v1/devices/";
 
 let world: GatewayWorld;
 beforeAll(async () => {

@@ -3,7 +3,7 @@
 import { hash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { askStation } from "../../services/bus/station-client.ts";
-import { enrollDevice, enrollSandboxDevice, newCode, type TestDevice } from "../support/devices.ts";
+import { DEVICES, enrollDevice, enrollSandboxDevice, newCode, type TestDevice } from "../support/devices.ts";
 import { HANGS } from "../support/hangs.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { logIn, newOrder, type Person } from "../support/people.ts";
@@ -11,7 +11,6 @@ import { addOrganization } from "../support/second-organization.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 
-const DEVICES = "/api/payments/v1/devices/";
 const REPORT = `${DEVICES}assignment/report/`;
 /** Characters that change how people read the text around them: controls, marks of direction, half a surrogate pair. */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/u;

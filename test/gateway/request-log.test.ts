@@ -1,10 +1,10 @@
 /** The gateway logs one wide line for each request, none for a successful poll, and never a secret. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { DEVICES } from "../support/devices.ts";
 import { type Refused, send } from "../support/http.ts";
 import { type GatewayProcess, startGatewayProcess } from "./gateway-process.ts";
 import { COMPANION_SCOPES, type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
 
-const DEVICES = "/api/payments/v1/devices/";
 let world: GatewayWorld;
 let gateway: GatewayProcess;
 beforeAll(async () => {

@@ -10,12 +10,12 @@ import { ReplicaFeed } from "../../gateway/read-model/replica-feed.ts";
 import { CREDENTIAL_RATE } from "../../gateway/read-model/throttles.ts";
 import type { Bus } from "../../services/bus/connection.ts";
 import { Link } from "../cluster/link.ts";
+import { DEVICES } from "../support/devices.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { startGatewayProcess } from "./gateway-process.ts";
 import { COMPANION_SCOPES, DISPLAY_SCOPES, type GatewayWorld, SILENT, startGatewayWorld } from "./gateway-world.ts";
 
 const ROUTES = "/api/cashier/v1/stations/4/routes/";
-const DEVICES = "/api/payments/v1/devices/";
 /** Longer than the allowed silence of a feed, and shorter than the time after which a silent connection is closed. */
 const SILENCE_MS = 2_000;
 

@@ -4,9 +4,9 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { z } from "zod";
-import * as attributions from "../../services/bus/messages/attributions.ts";
+import * as limitMessages from "../../services/bus/messages/attribution-limits.ts";
 import * as issues from "../../services/bus/messages/issues.ts";
-import type { Operation, RequestOf } from "../../services/bus/operation.ts";
+import type { Operation, SentRequestOf } from "../../services/bus/operation.ts";
 import { raiseIssues } from "../../services/issues/sql/raise.ts";
 import { type Place, type ProvidersWorld, startProvidersWorld } from "../providers/providers-world.ts";
 import { carryOut as carryOutOnce } from "../support/carry-out-twice.ts";
@@ -32,7 +32,7 @@ async function raise({ organizationId, stationId }: Place): Promise<number> {
 
 const carryOut = <TOperation extends Operation<z.ZodType, z.ZodType>>(
   operation: TOperation,
-  request: RequestOf<TOperation>,
+  request: SentRequestOf<TOperation>,
 ) => carryOutOnce(world.bus.nc, operation, request);
 
 const statusOf = async ({ operator }: Place, issueId: number): Promise<string> =>
@@ -42,10 +42,10 @@ describe("a late execution", () => {
   test("a limit: the newer limit stays", async () => {
     const { owner: caller } = await world.openPlace();
     const limit = { caller, currency: "EUR", reason: "As agreed." };
-    const again = await carryOut(attributions.setAttributionLimit, { ...limit, aloneUpToMinor: "100000" });
-    await world.ask(attributions.setAttributionLimit, { ...limit, aloneUpToMinor: "0" });
+    const again = await carryOut(limitMessages.setAttributionLimit, { ...limit, aloneUpToMinor: "100000" });
+    await world.ask(limitMessages.setAttributionLimit, { ...limit, aloneUpToMinor: "0" });
     await again();
-    const { limits } = await world.ask(attributions.listAttributionLimits, { caller });
+    const { limits } = await world.ask(limitMessages.listAttributionLimits, { caller });
     expect(limits.find(({ currency }) => currency === "EUR")?.aloneUpToMinor).toBe("0");
   });
 

@@ -17,7 +17,7 @@ import type {
   StationRequest,
   StationResponse,
 } from "../../services/bus/messages/station-commands.ts";
-import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
+import { call, type Operation, type ReplyOf, type SentRequestOf } from "../../services/bus/operation.ts";
 import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
 import { askStation } from "../../services/bus/station-client.ts";
 import { heartbeatSubject } from "../../services/bus/subjects.ts";
@@ -76,7 +76,7 @@ export interface MoneyWorld {
   /** Sends a request to a service. Throws `RefusedError` and `UnavailableError`. */
   ask<TOperation extends AnyOperation>(
     operation: TOperation,
-    request: RequestOf<TOperation>,
+    request: SentRequestOf<TOperation>,
     timeoutMs?: number,
   ): Promise<ReplyOf<TOperation>>;
   /** Like a client that repeats its requests, sends a station a command with one key until it has an answer. */

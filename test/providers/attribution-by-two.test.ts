@@ -1,12 +1,14 @@
 /** Attributions by two people: above the organization's limit, one person proposes, and another one confirms or rejects. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import * as attributions from "../../services/bus/messages/attributions.ts";
+import * as limitMessages from "../../services/bus/messages/attribution-limits.ts";
+import * as proposalMessages from "../../services/bus/messages/attribution-proposals.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
 import * as issues from "../../services/bus/messages/issues.ts";
 import { changeOrder, voidOrder } from "../../services/bus/messages/orders.ts";
-import { listProviderEvents } from "../../services/bus/messages/provider-configs.ts";
+import { listProviderEvents } from "../../services/bus/messages/provider-events.ts";
 import { aloneUnlessSet } from "../../services/providers/attribution-limits.ts";
 import { carryOut } from "../support/carry-out-twice.ts";
+import { reasonOf } from "../support/refusal-of.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import { Scenes, SECRET } from "./emvco-scene.ts";
@@ -67,26 +69,22 @@ async function assert(about: Pick<Scene, "configId" | "reference">, amountMinor:
 const propose = async ({ place, issueId, order }: Scene, asked: { caller?: Caller; reason?: string } = {}) => {
   const { caller = place.operator, reason = REASON } = asked;
   const request = { caller, issueId, orderId: order.orderId, reason };
-  return (await world.ask(attributions.proposeAttribution, request)).issue;
+  return (await world.ask(proposalMessages.proposeAttribution, request)).issue;
 };
 /** The id of a new proposal. */
 const proposed = async (scene: Scene): Promise<number> => (await propose(scene)).proposal?.proposalId ?? 0;
 const confirm = async (scene: Scene, proposalId: number, caller = scene.second) =>
-  (await world.ask(attributions.confirmAttribution, { caller, issueId: scene.issueId, proposalId })).issue;
+  (await world.ask(proposalMessages.confirmAttribution, { caller, issueId: scene.issueId, proposalId })).issue;
 const reject = async (scene: Scene, proposalId: number, caller = scene.second, reason = "Another order") =>
-  (await world.ask(attributions.rejectAttribution, { caller, issueId: scene.issueId, proposalId, reason })).issue;
+  (await world.ask(proposalMessages.rejectAttribution, { caller, issueId: scene.issueId, proposalId, reason })).issue;
 const withdraw = async (scene: Scene, proposalId: number, caller = scene.place.operator) =>
-  (await world.ask(attributions.withdrawAttribution, { caller, issueId: scene.issueId, proposalId })).issue;
+  (await world.ask(proposalMessages.withdrawAttribution, { caller, issueId: scene.issueId, proposalId })).issue;
 const attribute = ({ place, issueId, order }: Scene, caller = place.operator) =>
   world.ask(issues.attributeIssue, { caller, issueId, orderId: order.orderId, reason: REASON });
 const setLimit = ({ place }: Scene, aloneUpToMinor: string | null, reason = "As agreed") =>
-  world.ask(attributions.setAttributionLimit, { caller: place.owner, currency: "EUR", aloneUpToMinor, reason });
+  world.ask(limitMessages.setAttributionLimit, { caller: place.owner, currency: "EUR", aloneUpToMinor, reason });
 const read = async ({ place, issueId }: Scene) => await world.ask(issues.getIssue, { caller: place.operator, issueId });
 const actions = async (scene: Scene) => (await read(scene)).steps.map(({ action }) => action);
-const reasonOf = async (asked: Promise<unknown>): Promise<string> => {
-  const { code, reason } = await refusalOf(asked);
-  return reason ?? code;
-};
 const transactions = ({ order }: Scene) =>
   world.database<{ attested_by: number }[]>`select attested_by from transactions where order_id = ${order.orderId}`;
 
@@ -112,7 +110,7 @@ describe("one person alone", () => {
     await setLimit(scene, String(LARGE));
     // A repetition adds no second entry to the audit log.
     await setLimit(scene, String(LARGE));
-    const { limits } = await world.ask(attributions.listAttributionLimits, { caller: scene.place.owner });
+    const { limits } = await world.ask(limitMessages.listAttributionLimits, { caller: scene.place.owner });
     expect(limits).toMatchObject([{ currency: "EUR", aloneUpToMinor: String(LARGE) }]);
     const log = { caller: scene.place.owner, sinceId: 0, limit: 100 };
     const { events } = await world.ask(listProviderEvents, log);
@@ -141,10 +139,10 @@ describe("one person alone", () => {
     const scene = await openScene();
     const request = { currency: "EUR", aloneUpToMinor: "1", reason: "x" };
     const asOperator = { ...request, caller: scene.place.operator };
-    expect(await reasonOf(world.ask(attributions.setAttributionLimit, asOperator))).toBe("permission_denied");
+    expect(await reasonOf(world.ask(limitMessages.setAttributionLimit, asOperator))).toBe("permission_denied");
     const wrong = { ...request, caller: scene.place.owner, currency: "QQQ" };
-    expect(await reasonOf(world.ask(attributions.setAttributionLimit, wrong))).toBe("invalid_request");
-    const list = world.ask(attributions.listAttributionLimits, { caller: scene.place.operator });
+    expect(await reasonOf(world.ask(limitMessages.setAttributionLimit, wrong))).toBe("invalid_request");
+    const list = world.ask(limitMessages.listAttributionLimits, { caller: scene.place.operator });
     expect(await reasonOf(list)).toBe("permission_denied");
   });
 });
@@ -365,7 +363,7 @@ test("a stalled process carries out a proposal after its withdrawal: no proposal
   const scene = await openScene();
   const { place, issueId, order } = scene;
   const request = { caller: place.operator, issueId, orderId: order.orderId, reason: REASON };
-  const again = await carryOut(world.bus.nc, attributions.proposeAttribution, request);
+  const again = await carryOut(world.bus.nc, proposalMessages.proposeAttribution, request);
   await withdraw(scene, (await read(scene)).issue.proposal?.proposalId ?? 0);
   await again();
   expect((await read(scene)).issue.proposal).toBeNull();

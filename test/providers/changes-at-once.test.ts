@@ -1,9 +1,10 @@
 /** Simultaneous changes: those of one filial run one after the other, and those of one organization are logged in order. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { OPERATOR } from "../../services/bus/messages/caller.ts";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
+import { listProviderEvents } from "../../services/bus/messages/provider-events.ts";
 import { stationKey } from "../../services/db/outbox.ts";
 import { recordEvents } from "../../services/db/provider-audit-log.ts";
-import { OPERATOR } from "../../services/providers/events.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { choose, lockFilial, takeMarkedStations } from "../../services/providers/sql/choices.ts";
 import { changeProviderConfig } from "../../services/providers/sql/configs.ts";
@@ -130,7 +131,7 @@ describe("the audit log", () => {
       expect(isAnswered).toBe(false);
     });
     await created;
-    const { events } = await world.ask(configMessages.listProviderEvents, { caller, sinceId: 0 });
+    const { events } = await world.ask(listProviderEvents, { caller, sinceId: 0 });
     expect(events.map(({ action }) => action)).toEqual(["slow_change", "provider_config_created"]);
   });
 
@@ -160,7 +161,7 @@ describe("the audit log", () => {
     for (let isLast = false; !isLast; ) {
       isLast = !isWorking;
       const sinceId = seen.at(-1) ?? 0;
-      const { events } = await world.ask(configMessages.listProviderEvents, { caller, sinceId, limit: 500 });
+      const { events } = await world.ask(listProviderEvents, { caller, sinceId, limit: 500 });
       seen.push(...events.map((event) => event.eventId));
     }
     await workers;

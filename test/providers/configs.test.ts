@@ -1,6 +1,7 @@
 /** Provider configs: who owns them, what is stored of their secrets, and how stations are notified. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
+import { listProviderEvents } from "../../services/bus/messages/provider-events.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { providerSecretPlace } from "../../services/providers/secrets.ts";
 import { choose, lockFilial } from "../../services/providers/sql/choices.ts";
@@ -188,7 +189,7 @@ describe("access to configs", () => {
     await world.ask(configMessages.changeProviderConfig, { caller, configId, name: "Renamed" });
     await world.ask(configMessages.rotateProviderSecret, { caller, configId, name: "callback_secret", overlapMs: 5 });
     await world.ask(configMessages.changeProviderConfig, { caller, configId, status: "disabled" });
-    const { events, throughId } = await world.ask(configMessages.listProviderEvents, { caller, sinceId: 0, limit: 10 });
+    const { events, throughId } = await world.ask(listProviderEvents, { caller, sinceId: 0, limit: 10 });
     expect(throughId).toBeNull();
     expect(events.map(({ action, data }) => [action, data])).toEqual([
       [

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Issue } from "../../services/bus/messages/issues.ts";
 import * as issueMessages from "../../services/bus/messages/issues.ts";
 import { changeOrder } from "../../services/bus/messages/orders.ts";
-import * as configMessages from "../../services/bus/messages/provider-configs.ts";
+import { listProviderEvents } from "../../services/bus/messages/provider-events.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import { Scenes, SECRET } from "./emvco-scene.ts";
@@ -82,7 +82,7 @@ describe("an attribution", () => {
       select payload from outbox where key = ${`station.${place.stationId}`} and payload -> 'command' ->> 'type' = 'order_put'
       order by outbox_id desc limit 1`;
     expect(rows[0]?.payload.command).toMatchObject({ order: { orderId: intent.orderId, status: "paid", revision: 2 } });
-    const { events } = await world.ask(configMessages.listProviderEvents, {
+    const { events } = await world.ask(listProviderEvents, {
       caller: place.owner,
       sinceId: 0,
       limit: 100,
@@ -279,7 +279,7 @@ describe("a closed issue", () => {
     ];
     for (const ask of differing)
       expect(await refusalOf(ask())).toMatchObject({ code: "conflict", reason: "issue_closed" });
-    const { events } = await world.ask(configMessages.listProviderEvents, {
+    const { events } = await world.ask(listProviderEvents, {
       caller: place.owner,
       sinceId: 0,
       limit: 100,

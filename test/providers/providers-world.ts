@@ -14,7 +14,7 @@ import { prepareIntent } from "../../services/bus/messages/intents.ts";
 import { openOrder } from "../../services/bus/messages/orders.ts";
 import * as configMessages from "../../services/bus/messages/provider-configs.ts";
 import * as paymentMessages from "../../services/bus/messages/provider-payments.ts";
-import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
+import { call, type Operation, type ReplyOf, type SentRequestOf } from "../../services/bus/operation.ts";
 import { RefusedError } from "../../services/bus/refusals.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { startProvidersService } from "../../services/providers/service.ts";
@@ -74,7 +74,7 @@ export interface ProvidersWorld {
   openIntent(place: Place, amountMinor: number): Promise<Intent>;
   ask<TOperation extends AnyOperation>(
     operation: TOperation,
-    request: RequestOf<TOperation>,
+    request: SentRequestOf<TOperation>,
     timeoutMs?: number,
   ): Promise<ReplyOf<TOperation>>;
   /** Asks the provider for a payment of this intent. Like the actor host, it repeats the request after `unavailable`. */

@@ -1,15 +1,16 @@
 /** A payment that only a statement has, of an account without a provider config: it is attributed once, through the seam. */
 import { createHash, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { proposeAttribution } from "../../services/bus/messages/attributions.ts";
+import { proposeAttribution } from "../../services/bus/messages/attribution-proposals.ts";
 import { prepareIntent, settleIntent } from "../../services/bus/messages/intents.ts";
 import * as issues from "../../services/bus/messages/issues.ts";
 import { voidOrder } from "../../services/bus/messages/orders.ts";
 import { listPayableOrders } from "../../services/bus/messages/payable-orders.ts";
 import { runReconciliation } from "../../services/reconciliation/matching.ts";
+import { reasonOf } from "../support/refusal-of.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
 import { Scenes, SECRET } from "./emvco-scene.ts";
-import { type Intent, type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
+import { type Intent, type Place, type ProvidersWorld, startProvidersWorld } from "./providers-world.ts";
 
 /** The day of the payment, long before the attribution. */
 const DAY = "2026-03-10";
@@ -100,10 +101,6 @@ const attribute = ({ place }: Account, { issueId }: issues.Issue, order: Pick<In
     orderId: order.orderId,
     reason: "The slip is here",
   });
-const reasonOf = async (asked: Promise<unknown>): Promise<string> => {
-  const { code, reason } = await refusalOf(asked);
-  return reason ?? code;
-};
 const outcomes = async ({ accountId }: Account) =>
   (
     await world.database<{ reason: string }[]>`

@@ -1,5 +1,6 @@
 /** A reader can follow the audit log by ids: no event gets a smaller id than an event that was already readable. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { OPERATOR } from "../../services/bus/messages/caller.ts";
 import { changeDevice } from "../../services/bus/messages/devices.ts";
 import { issueEnrollmentCode } from "../../services/bus/messages/enrollment-codes.ts";
 import { listEvents } from "../../services/bus/messages/events.ts";
@@ -8,7 +9,6 @@ import { createOrganization } from "../../services/bus/messages/organizations.ts
 import { seedSandbox } from "../../services/bus/messages/sandbox-organization.ts";
 import * as sessions from "../../services/bus/messages/sessions.ts";
 import { renameStation } from "../../services/bus/messages/stations.ts";
-import { OPERATOR } from "../../services/registry/events.ts";
 import { recordEvent } from "../../services/registry/sql/events.ts";
 import { CASHIER_PASSWORD, newDevice, newStation, type RegistryFixture, startRegistry } from "./registry-fixture.ts";
 

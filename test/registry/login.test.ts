@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Permission } from "../../services/bus/messages/caller.ts";
 import * as sessions from "../../services/bus/messages/sessions.ts";
 import { REGISTRY_LIMITS } from "../../services/registry/limits.ts";
-import { median } from "../support/rank-statistic.ts";
+import { median } from "../support/percentile.ts";
 import { OWNER_PASSWORD, type RegistryFixture, refusalOf, startRegistry } from "./registry-fixture.ts";
 
 let fixture: RegistryFixture;

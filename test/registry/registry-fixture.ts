@@ -43,7 +43,7 @@ export interface RegistryFixture {
   readonly serviceDeps: ServiceDeps;
   readonly ask: <TRequest extends z.ZodType, TReply extends z.ZodType>(
     operation: Operation<TRequest, TReply>,
-    request: z.infer<TRequest>,
+    request: z.input<TRequest>,
   ) => Promise<z.infer<TReply>>;
   readonly stop: () => Promise<void>;
 }

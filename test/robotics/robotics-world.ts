@@ -15,7 +15,13 @@ import {
   type RoboticsEvent,
 } from "../../services/bus/messages/robotics-events.ts";
 import * as taskMessages from "../../services/bus/messages/serving-tasks.ts";
-import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
+import {
+  call,
+  type Operation,
+  type ReplyOf,
+  type RequestOf,
+  type SentRequestOf,
+} from "../../services/bus/operation.ts";
 import { ROBOTICS_EVENTS } from "../../services/bus/streams.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { startRelayService } from "../../services/relay/service.ts";
@@ -52,7 +58,7 @@ export interface RoboticsWorld {
   addFleet(place: Place): Promise<Fleet>;
   ask<TOperation extends AnyOperation>(
     operation: TOperation,
-    request: RequestOf<TOperation>,
+    request: SentRequestOf<TOperation>,
   ): Promise<ReplyOf<TOperation>>;
   /** Offers soup for table 12. */
   offer(

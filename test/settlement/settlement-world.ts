@@ -3,7 +3,7 @@
 import type { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import type { Caller } from "../../services/bus/messages/caller.ts";
-import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
+import { call, type Operation, type ReplyOf, type SentRequestOf } from "../../services/bus/operation.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { startSettlementService } from "../../services/settlement/service.ts";
@@ -21,7 +21,7 @@ export interface SettlementWorld {
   openStation(currency?: string): Promise<{ stationId: number; cashier: Caller }>;
   ask<TOperation extends Operation<z.ZodType, z.ZodType>>(
     operation: TOperation,
-    request: RequestOf<TOperation>,
+    request: SentRequestOf<TOperation>,
   ): Promise<ReplyOf<TOperation>>;
   stop(): Promise<void>;
 }

@@ -2,13 +2,13 @@
 import { createInbox, type NatsConnection } from "nats";
 import { expect } from "vitest";
 import type { z } from "zod";
-import type { Operation, RequestOf } from "../../services/bus/operation.ts";
+import type { Operation, SentRequestOf } from "../../services/bus/operation.ts";
 
 /** Sends a request and returns a function that sends it again. Both have the same reply inbox. */
 export async function carryOut<TOperation extends Operation<z.ZodType, z.ZodType>>(
   nc: NatsConnection,
   { subject }: TOperation,
-  request: RequestOf<TOperation>,
+  request: SentRequestOf<TOperation>,
 ): Promise<() => Promise<unknown>> {
   const inbox = createInbox();
   const send = async (): Promise<unknown> => {

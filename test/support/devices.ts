@@ -24,16 +24,18 @@ export const fromAnotherAddress = () => ({
   "x-forwarded-for": `127.${1 + randomInt(255)}.${randomInt(256)}.${randomInt(256)}`,
 });
 
-/** Claims a code. The device's paths are below `/api/payments/v1/devices/`. */
+/** The root of the device API. */
+export const DEVICES = "/api/payments/v1/devices/";
+
+/** Claims a code. The device's paths are below `DEVICES`. */
 export async function enrollDevice(baseUrl: string, code: string): Promise<TestDevice> {
-  const root = `${baseUrl}/api/payments/v1/devices/`;
-  const enrolled = await send<EnrollBody>(baseUrl, "POST", "/api/payments/v1/devices/enroll/", {
+  const enrolled = await send<EnrollBody>(baseUrl, "POST", `${DEVICES}enroll/`, {
     json: { code },
     headers: fromAnotherAddress(),
   });
   expect(enrolled.status, enrolled.text).toBe(201);
   const { credential, device } = enrolled.body;
-  return { ...apiClient(root, credential), deviceId: device.device_id, credential };
+  return { ...apiClient(baseUrl + DEVICES, credential), deviceId: device.device_id, credential };
 }
 
 /** Claims the code of the first station's device of this kind. */

@@ -2,6 +2,7 @@
  * Compares two samples of times by their ranks only, so that the pauses of a busy machine count no more than any other value.
  */
 import { expect } from "vitest";
+import { median } from "./percentile.ts";
 
 /**
  * The probability that a value of the first sample exceeds a value of the second (the Mann–Whitney statistic, AUC): 0.5
@@ -77,8 +78,4 @@ export async function expectSameTimes<TKind extends string>(
 function deviation(timesMs: ReadonlyMap<string, readonly number[]>): number {
   const unknown = timesMs.get("unknown") ?? [];
   return Math.max(...[...timesMs.values()].map((times) => Math.abs(probabilityOfLonger(times, unknown) - 0.5)));
-}
-
-export function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }

@@ -10,3 +10,9 @@ export async function refusalOf(asked: Promise<unknown>): Promise<BusRefusal> {
   }
   throw new Error("This request should have been refused.");
 }
+
+/** The reason of the refusal, or its code where it has none. */
+export async function reasonOf(asked: Promise<unknown>): Promise<string> {
+  const { code, reason } = await refusalOf(asked);
+  return reason ?? code;
+}

@@ -5,7 +5,7 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { median } from "../support/rank-statistic.ts";
+import { median } from "../support/percentile.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { type Fleet, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 

@@ -16,7 +16,7 @@ import {
   listConsumerWebhookDeliveries,
 } from "../../services/bus/messages/webhook-deliveries.ts";
 import { registerWebhookEndpoint } from "../../services/bus/messages/webhook-endpoints.ts";
-import { call, type Operation, type ReplyOf, type RequestOf } from "../../services/bus/operation.ts";
+import { call, type Operation, type ReplyOf, type SentRequestOf } from "../../services/bus/operation.ts";
 import { roboticsEventSubject } from "../../services/bus/subjects.ts";
 import { filialKey, insertOutbox } from "../../services/db/outbox.ts";
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
@@ -78,7 +78,7 @@ export interface SignerWorld {
   readonly serviceDeps: ServiceDeps;
   ask<TOperation extends AnyOperation>(
     operation: TOperation,
-    request: RequestOf<TOperation>,
+    request: SentRequestOf<TOperation>,
   ): Promise<ReplyOf<TOperation>>;
   /** A fleet of a fresh organization. */
   openFleet(options?: { readonly mode?: "test" | "live" }): Promise<Fleet>;

@@ -1,7 +1,16 @@
 /** The assignment: the data that a companion receives, and when. */
 import { randomUUID } from "node:crypto";
 import type { Check } from "../check.ts";
-import { hasField, hasStatus, holds, isNot, isNow, isRefused, isSame, objectOf } from "../expect.ts";
+import {
+  expectField,
+  expectNot,
+  expectNow,
+  expectRefused,
+  expectSame,
+  expectStatus,
+  expectThat,
+  objectOf,
+} from "../expect.ts";
 import { AMOUNT } from "../world.ts";
 import { sharedIn } from "./shared-collection.ts";
 
@@ -40,7 +49,7 @@ const assignmentFields: readonly Check[] = (Object.keys(ASSIGNMENT_FIELDS) as (k
       ASSIGNMENT_ROWS[field],
       "Backend-authored; every money field is order truth snapshotted at intent creation. All fields required.",
     ],
-    run: async (world) => hasField(sharedIn(world).assignment, field, ASSIGNMENT_FIELDS[field]),
+    run: async (world) => expectField(sharedIn(world).assignment, field, ASSIGNMENT_FIELDS[field]),
   }),
 );
 
@@ -54,10 +63,10 @@ export const assignmentChecks: readonly Check[] = [
       "payments_device_assignment | GET | /api/payments/v1/devices/assignment/ | device credential",
     ],
     async run(world) {
-      const body = objectOf(hasStatus(await world.fetchAssignment(), 200));
-      isSame("`assignment`", body["assignment"], null);
-      hasField(body, "server_time", "date-time");
-      isNow("`server_time`", body["server_time"]);
+      const body = objectOf(expectStatus(await world.fetchAssignment(), 200));
+      expectSame("`assignment`", body["assignment"], null);
+      expectField(body, "server_time", "date-time");
+      expectNow("`server_time`", body["server_time"]);
     },
   },
   {
@@ -78,8 +87,8 @@ export const assignmentChecks: readonly Check[] = [
       });
       await world.beat();
       const intent = await world.intent(sharedIn(world).collection.intentId);
-      isSame("`status` of the intent", intent["status"], "created");
-      isSame("`amount` of the intent", intent["amount"], AMOUNT);
+      expectSame("`status` of the intent", intent["status"], "created");
+      expectSame("`amount` of the intent", intent["amount"], AMOUNT);
     },
   },
   {
@@ -91,12 +100,12 @@ export const assignmentChecks: readonly Check[] = [
       "Fetching a fresh assignment records the intent as presented.",
     ],
     async run(world) {
-      const answer = hasStatus(await world.fetchAssignment(), 200);
+      const answer = expectStatus(await world.fetchAssignment(), 200);
       sharedIn(world).etag = answer.headers.get("etag") ?? "";
       sharedIn(world).assignment = assignmentOf(objectOf(answer));
       const intent = await world.intent(sharedIn(world).collection.intentId);
-      isSame("`status` of the intent", intent["status"], "presented");
-      isNot("`presented_at` of the intent", intent["presented_at"], null);
+      expectSame("`status` of the intent", intent["status"], "presented");
+      expectNot("`presented_at` of the intent", intent["presented_at"], null);
     },
   },
   ...assignmentFields,
@@ -110,14 +119,14 @@ export const assignmentChecks: readonly Check[] = [
     ],
     async run(world) {
       const { collection, assignment } = sharedIn(world);
-      isSame("`intent_id`", assignment["intent_id"], collection.intentId);
-      isSame("`intent_display_number`", assignment["intent_display_number"], collection.intentDisplayNumber);
-      isSame("`order_display_number`", assignment["order_display_number"], collection.orderDisplayNumber);
-      isSame("`amount`", assignment["amount"], AMOUNT);
-      isSame("`currency`", assignment["currency"], world.currency);
+      expectSame("`intent_id`", assignment["intent_id"], collection.intentId);
+      expectSame("`intent_display_number`", assignment["intent_display_number"], collection.intentDisplayNumber);
+      expectSame("`order_display_number`", assignment["order_display_number"], collection.orderDisplayNumber);
+      expectSame("`amount`", assignment["amount"], AMOUNT);
+      expectSame("`currency`", assignment["currency"], world.currency);
       const me = objectOf(await world.companion.send("GET", "me/"));
-      isSame("`handoff_target`", assignment["handoff_target"], me["handoff_target"]);
-      isSame("`station_name`", assignment["station_name"], me["station_name"]);
+      expectSame("`handoff_target`", assignment["handoff_target"], me["handoff_target"]);
+      expectSame("`station_name`", assignment["station_name"], me["station_name"]);
     },
   },
   {
@@ -127,7 +136,7 @@ export const assignmentChecks: readonly Check[] = [
     quotes: ["status | string | intent status"],
     async run(world) {
       const { status } = await world.intent(sharedIn(world).collection.intentId);
-      isSame("`status` of the assignment", sharedIn(world).assignment["status"], status);
+      expectSame("`status` of the assignment", sharedIn(world).assignment["status"], status);
     },
   },
   {
@@ -139,9 +148,9 @@ export const assignmentChecks: readonly Check[] = [
     ],
     async run(world) {
       const { intentId, orderId } = sharedIn(world).collection;
-      isRefused(await world.decide(intentId, "attest"), 409);
-      isSame("`status` of the intent", (await world.intent(intentId))["status"], "presented");
-      isSame("`status` of the order", (await world.order(orderId))["status"], "open");
+      expectRefused(await world.decide(intentId, "attest"), 409);
+      expectSame("`status` of the intent", (await world.intent(intentId))["status"], "presented");
+      expectSame("`status` of the order", (await world.order(orderId))["status"], "open");
     },
   },
   {
@@ -155,8 +164,8 @@ export const assignmentChecks: readonly Check[] = [
     async run(world) {
       const intent = await world.intent(sharedIn(world).collection.intentId);
       const expiresAt = sharedIn(world).assignment["expires_at"];
-      isSame("`expires_at`", Date.parse(String(expiresAt)), Date.parse(String(intent["expires_at"])));
-      holds("`expires_at`", Date.parse(String(expiresAt)) > Date.now(), "a time in the future", expiresAt);
+      expectSame("`expires_at`", Date.parse(String(expiresAt)), Date.parse(String(intent["expires_at"])));
+      expectThat("`expires_at`", Date.parse(String(expiresAt)) > Date.now(), "a time in the future", expiresAt);
     },
   },
 ];
@@ -173,8 +182,8 @@ export const cancelledAssignmentChecks: readonly Check[] = [
       "`assignment` (Assignment object, or null when there is nothing to collect; required key) and `server_time` (date-time).",
     ],
     async run(world) {
-      const { assignment } = objectOf(hasStatus(await world.fetchAssignment(sharedIn(world).etag), 200));
-      isSame("`assignment` after its end", assignment, null);
+      const { assignment } = objectOf(expectStatus(await world.fetchAssignment(sharedIn(world).etag), 200));
+      expectSame("`assignment` after its end", assignment, null);
     },
   },
 ];
@@ -191,15 +200,15 @@ export const unchangedAssignmentChecks: readonly Check[] = [
       "A polling read with an unchanged state answers 304 with no body; this is not an error.",
     ],
     async run(world) {
-      const again = hasStatus(await world.fetchAssignment(), 200);
+      const again = expectStatus(await world.fetchAssignment(), 200);
       const etag = again.headers.get("etag") ?? "";
-      holds("header `ETag`", etag !== "", "it is there", again.headers.get("etag"));
-      const unchanged = hasStatus(await world.fetchAssignment(etag), 304);
-      isSame("body of 304", unchanged.text, "");
-      isSame("header `ETag` of 304", unchanged.headers.get("etag"), etag);
-      const fetched = hasStatus(await world.fetchAssignment('"another"'), 200);
+      expectThat("header `ETag`", etag !== "", "it is there", again.headers.get("etag"));
+      const unchanged = expectStatus(await world.fetchAssignment(etag), 304);
+      expectSame("body of 304", unchanged.text, "");
+      expectSame("header `ETag` of 304", unchanged.headers.get("etag"), etag);
+      const fetched = expectStatus(await world.fetchAssignment('"another"'), 200);
       const first = objectOf(again, "assignment");
-      isSame("the assignment of a second fetch", objectOf(fetched, "assignment"), first);
+      expectSame("the assignment of a second fetch", objectOf(fetched, "assignment"), first);
     },
   },
 ];

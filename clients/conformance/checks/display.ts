@@ -1,7 +1,7 @@
 /** The customer display: its states, its fields, and the QR code. */
 import { clientLimits } from "../../limits.ts";
 import { type Check, perRun } from "../check.ts";
-import { asObject, hasField, hasStatus, holds, isNot, isSame, objectOf } from "../expect.ts";
+import { asObject, expectField, expectNot, expectSame, expectStatus, expectThat, objectOf } from "../expect.ts";
 import { AMOUNT, type Collection, type World } from "../world.ts";
 
 const FIELDS = {
@@ -43,7 +43,7 @@ const NEVER_PAID = [{ name: "Soup of the day", quantity: 1, unit_amount: "25.03"
 const SHOWN_MS = 120_000;
 
 async function read(world: World): Promise<Record<string, unknown>> {
-  const answer = hasStatus(await world.display.send("GET", "display/"), 200);
+  const answer = expectStatus(await world.display.send("GET", "display/"), 200);
   shownIn(world).etag = answer.headers.get("etag") ?? "";
   return objectOf(answer);
 }
@@ -60,12 +60,12 @@ async function shows(world: World, state: string, waitMs = 3_000): Promise<Recor
 const QR = "qr_dynamic_present";
 
 async function readDisplay({ owner, sandbox }: World): Promise<{ readonly capabilities: readonly string[] }> {
-  const answer = hasStatus(await owner.send("GET", `devices/${sandbox.displayId}/`), 200);
+  const answer = expectStatus(await owner.send("GET", `devices/${sandbox.displayId}/`), 200);
   return objectOf(answer) as { readonly capabilities: readonly string[] };
 }
 
 async function declare({ owner, sandbox }: World, capabilities: readonly string[]): Promise<void> {
-  hasStatus(await owner.send("PATCH", `devices/${sandbox.displayId}/`, { json: { capabilities } }), 200);
+  expectStatus(await owner.send("PATCH", `devices/${sandbox.displayId}/`, { json: { capabilities } }), 200);
 }
 
 const fieldChecks: readonly Check[] = (Object.keys(FIELDS) as (keyof typeof FIELDS)[]).map((field) => ({
@@ -75,9 +75,9 @@ const fieldChecks: readonly Check[] = (Object.keys(FIELDS) as (keyof typeof FIEL
   quotes: [ROWS[field]],
   run: async (world) => {
     for (const body of shownIn(world).bodies) {
-      hasField(body, field, field === "amount" && body["state"] === "idle" ? "string" : FIELDS[field]);
+      expectField(body, field, field === "amount" && body["state"] === "idle" ? "string" : FIELDS[field]);
       if (field === "state")
-        holds(
+        expectThat(
           "`state`",
           ["idle", "total", "qr", "paid"].includes(String(body[field])),
           "one of the four states",
@@ -85,9 +85,9 @@ const fieldChecks: readonly Check[] = (Object.keys(FIELDS) as (keyof typeof FIEL
         );
       if (field === "server_time") {
         const skewMs = Math.abs(Date.parse(String(body[field])) - Date.now());
-        holds("`server_time`", skewMs < SHOWN_MS, "a time of this run", body[field]);
+        expectThat("`server_time`", skewMs < SHOWN_MS, "a time of this run", body[field]);
       }
-      if (field === "qr_payload" && body["state"] !== "qr") isSame("`qr_payload` outside of `qr`", body[field], "");
+      if (field === "qr_payload" && body["state"] !== "qr") expectSame("`qr_payload` outside of `qr`", body[field], "");
     }
   },
 }));
@@ -113,13 +113,13 @@ export const displayChecks: readonly Check[] = [
       await world.beat("display");
       const cash = await world.collect("cash");
       const body = await shows(world, "total");
-      isSame("`amount` on the display", body["amount"], AMOUNT);
-      isSame("`currency` on the display", body["currency"], world.currency);
-      isSame("`order_display_number` on the display", body["order_display_number"], cash.orderDisplayNumber);
+      expectSame("`amount` on the display", body["amount"], AMOUNT);
+      expectSame("`currency` on the display", body["currency"], world.currency);
+      expectSame("`order_display_number` on the display", body["order_display_number"], cash.orderDisplayNumber);
       const { status } = await world.intent(cash.intentId);
-      isSame("`intent_status` on the display", body["intent_status"], status);
+      expectSame("`intent_status` on the display", body["intent_status"], status);
       const headers = { "if-none-match": shownIn(world).etagOf["idle"] ?? "" };
-      hasStatus(await world.display.send("GET", "display/", { headers }), 200);
+      expectStatus(await world.display.send("GET", "display/", { headers }), 200);
       await world.discard(cash);
     },
   },
@@ -139,12 +139,12 @@ export const displayChecks: readonly Check[] = [
       await world.until("`dynamic_qr` is offered", clientLimits.conformanceProviderMs, offered, (is) => is);
       shownIn(world).qr = await world.collect("dynamic_qr", { lines: TWICE_CONFIRMED_LINES });
       const body = await shows(world, "qr", clientLimits.conformanceProviderMs);
-      isNot("`qr_payload` in the state `qr`", body["qr_payload"], "");
-      isSame("`amount` on the display", body["amount"], TWICE_CONFIRMED);
+      expectNot("`qr_payload` in the state `qr`", body["qr_payload"], "");
+      expectSame("`amount` on the display", body["amount"], TWICE_CONFIRMED);
       const { orderDisplayNumber } = shownIn(world).qr;
-      isSame("`order_display_number` on the display", body["order_display_number"], orderDisplayNumber);
-      isSame("`currency` on the display", body["currency"], world.currency);
-      isSame("`intent_status` on the display", body["intent_status"], "presented");
+      expectSame("`order_display_number` on the display", body["order_display_number"], orderDisplayNumber);
+      expectSame("`currency` on the display", body["currency"], world.currency);
+      expectSame("`intent_status` on the display", body["intent_status"], "presented");
     },
   },
   {
@@ -159,12 +159,12 @@ export const displayChecks: readonly Check[] = [
       const { qr } = shownIn(world);
       const order = await world.order(qr.orderId);
       shownIn(world).paidOrder = order;
-      isSame("`status` of the order", order["status"], "paid");
+      expectSame("`status` of the order", order["status"], "paid");
       const transaction = asObject("`transaction`", order["transaction"]);
-      isSame("`intent_id` of the transaction", transaction["intent_id"], qr.intentId);
-      isSame("`route` of the transaction", transaction["route"], "dynamic_qr");
-      isSame("`amount` of the transaction", transaction["amount"], TWICE_CONFIRMED);
-      isSame("`currency` of the transaction", transaction["currency"], world.currency);
+      expectSame("`intent_id` of the transaction", transaction["intent_id"], qr.intentId);
+      expectSame("`route` of the transaction", transaction["route"], "dynamic_qr");
+      expectSame("`amount` of the transaction", transaction["amount"], TWICE_CONFIRMED);
+      expectSame("`currency` of the transaction", transaction["currency"], world.currency);
     },
   },
   {
@@ -175,13 +175,13 @@ export const displayChecks: readonly Check[] = [
     async run(world) {
       const body = await shows(world, "paid");
       const headers = { "if-none-match": shownIn(world).etagOf["qr"] ?? "" };
-      hasStatus(await world.display.send("GET", "display/", { headers }), 200);
-      isSame("`amount` on the display", body["amount"], TWICE_CONFIRMED);
-      isSame("`intent_status` on the display", body["intent_status"], "succeeded");
-      isSame("`qr_payload` in the state `paid`", body["qr_payload"], "");
-      isSame("`currency` on the display", body["currency"], world.currency);
+      expectStatus(await world.display.send("GET", "display/", { headers }), 200);
+      expectSame("`amount` on the display", body["amount"], TWICE_CONFIRMED);
+      expectSame("`intent_status` on the display", body["intent_status"], "succeeded");
+      expectSame("`qr_payload` in the state `paid`", body["qr_payload"], "");
+      expectSame("`currency` on the display", body["currency"], world.currency);
       const { orderDisplayNumber } = shownIn(world).qr;
-      isSame("`order_display_number` on the display", body["order_display_number"], orderDisplayNumber);
+      expectSame("`order_display_number` on the display", body["order_display_number"], orderDisplayNumber);
     },
   },
   ...fieldChecks,
@@ -205,9 +205,9 @@ export const displayChecks: readonly Check[] = [
       try {
         await world.until("the QR code is there", waitMs, intent, (now) => now["status"] === "presented");
         const { qr_payload: payload } = await shows(world, "total");
-        isSame("`qr_payload` on a display without the capability", payload, "");
-        const me = objectOf(hasStatus(await world.display.send("GET", "me/"), 200));
-        isSame("`capabilities` after the owner's change", (me["capabilities"] as string[]).includes(QR), false);
+        expectSame("`qr_payload` on a display without the capability", payload, "");
+        const me = objectOf(expectStatus(await world.display.send("GET", "me/"), 200));
+        expectSame("`capabilities` after the owner's change", (me["capabilities"] as string[]).includes(QR), false);
       } finally {
         await declare(world, capabilities);
         await world.discard(collection);
@@ -225,8 +225,8 @@ export const duplicateCallbackChecks: readonly Check[] = [
     quotes: ["A dynamic-QR payment is confirmed by a provider callback; a duplicate callback replays identically."],
     async run(world) {
       const { qr, paidOrder } = shownIn(world);
-      isSame("the order after a duplicate callback", await world.order(qr.orderId), paidOrder);
-      isSame("`status` of the intent", (await world.intent(qr.intentId))["status"], "succeeded");
+      expectSame("the order after a duplicate callback", await world.order(qr.orderId), paidOrder);
+      expectSame("`status` of the intent", (await world.intent(qr.intentId))["status"], "succeeded");
     },
   },
 ];
@@ -244,7 +244,9 @@ export const unchangedDisplayChecks: readonly Check[] = [
     async run(world) {
       let newest = "";
       const isStable = async () => {
-        const { etag = "" } = Object.fromEntries(hasStatus(await world.display.send("GET", "display/"), 200).headers);
+        const { etag = "" } = Object.fromEntries(
+          expectStatus(await world.display.send("GET", "display/"), 200).headers,
+        );
         const before = newest;
         newest = etag;
         return etag !== "" && etag === before;
@@ -255,12 +257,12 @@ export const unchangedDisplayChecks: readonly Check[] = [
         isStable,
         (is) => is,
       );
-      const first = hasStatus(await world.display.send("GET", "display/"), 200);
+      const first = expectStatus(await world.display.send("GET", "display/"), 200);
       const etag = first.headers.get("etag") ?? "";
-      holds("header `ETag`", etag !== "", "it is there", first.headers.get("etag"));
+      expectThat("header `ETag`", etag !== "", "it is there", first.headers.get("etag"));
       const unchanged = await world.display.send("GET", "display/", { headers: { "if-none-match": etag } });
-      isSame("body of 304", hasStatus(unchanged, 304).text, "");
-      hasStatus(await world.display.send("GET", "display/", { headers: { "if-none-match": '"another"' } }), 200);
+      expectSame("body of 304", expectStatus(unchanged, 304).text, "");
+      expectStatus(await world.display.send("GET", "display/", { headers: { "if-none-match": '"another"' } }), 200);
     },
   },
 ];

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../../limits.ts";
 import { type Check, perRun } from "../check.ts";
-import { hasField, hasStatus, holds, isNot, isRefused, isSame, objectOf } from "../expect.ts";
+import { expectField, expectNot, expectRefused, expectSame, expectStatus, expectThat, objectOf } from "../expect.ts";
 import type { SuiteAnswer } from "../http.ts";
 import { CannotRun } from "../world.ts";
 
@@ -58,10 +58,10 @@ export const enrollmentChecks: readonly Check[] = [
     async run(world) {
       for (const which of ["companion", "display"] as const) {
         const body = objectOf(world.enrollment(which).answer);
-        hasField(body, "credential", "text");
-        hasField(body, "scopes", "strings");
-        isNot("`scopes`", body["scopes"], []);
-        hasField(body, "device", "object");
+        expectField(body, "credential", "text");
+        expectField(body, "scopes", "strings");
+        expectNot("`scopes`", body["scopes"], []);
+        expectField(body, "device", "object");
       }
     },
   },
@@ -77,11 +77,11 @@ export const enrollmentChecks: readonly Check[] = [
       const spent = await world.claim(world.enrollment("companion").code);
       spentIn(world).answer = spent;
       const cache = world.enrollment("companion").answer.headers.get("cache-control");
-      holds("header `Cache-Control` with the credential", /\bno-store\b/.test(cache ?? ""), "no-store", cache);
-      holds("second claim of a code", spent.status >= 400, "a refusal", `${spent.status} ${spent.text}`);
-      isNot("the credential of another device", world.display.token, world.companion.token);
+      expectThat("header `Cache-Control` with the credential", /\bno-store\b/.test(cache ?? ""), "no-store", cache);
+      expectThat("second claim of a code", spent.status >= 400, "a refusal", `${spent.status} ${spent.text}`);
+      expectNot("the credential of another device", world.display.token, world.companion.token);
       const me = await world.companion.send("GET", "me/");
-      holds("answer to me", !me.text.includes(world.companion.token), "no credential", "the credential");
+      expectThat("answer to me", !me.text.includes(world.companion.token), "no credential", "the credential");
     },
   },
   {
@@ -96,7 +96,7 @@ export const enrollmentChecks: readonly Check[] = [
     async run(world) {
       const { answer: spent } = spentIn(world);
       if (spent === undefined) throw new CannotRun("No spent code was tried.");
-      isAlike("for a spent and for an unknown code", spent, await world.claim("00000-00000"));
+      expectAlike("for a spent and for an unknown code", spent, await world.claim("00000-00000"));
     },
   },
   {
@@ -105,7 +105,7 @@ export const enrollmentChecks: readonly Check[] = [
     quotes: ["`code` (string, required): the one-time enrollment code."],
     async run(world) {
       for (const json of [{}, { code: null }, { code: 5 }])
-        hasStatus(await world.anonymous.send("POST", "enroll/", { json }), 400);
+        expectStatus(await world.anonymous.send("POST", "enroll/", { json }), 400);
     },
   },
   {
@@ -118,9 +118,9 @@ export const enrollmentChecks: readonly Check[] = [
     async run(world) {
       for (const [method, path] of ENDPOINTS) {
         const answer = await world.anonymous.send(method, path);
-        isRefused(answer, 401);
+        expectRefused(answer, 401);
         const asked = answer.headers.get("www-authenticate");
-        holds("header `WWW-Authenticate` of 401", /^bearer\b/i.test(asked ?? ""), "Bearer", asked);
+        expectThat("header `WWW-Authenticate` of 401", /^bearer\b/i.test(asked ?? ""), "Bearer", asked);
       }
     },
   },
@@ -133,7 +133,7 @@ export const enrollmentChecks: readonly Check[] = [
       const { token } = world.display;
       const basic = Buffer.from(`${world.sandbox.displayId}:${token}`).toString("base64");
       for (const authorization of [token, `Basic ${basic}`, "Bearer"])
-        isRefused(await world.anonymous.send("GET", "me/", { headers: { authorization } }), 401);
+        expectRefused(await world.anonymous.send("GET", "me/", { headers: { authorization } }), 401);
     },
   },
   {
@@ -142,7 +142,7 @@ export const enrollmentChecks: readonly Check[] = [
     quotes: ["Every endpoint except enroll requires the device bearer credential."],
     async run(world) {
       const headers = { authorization: `Bearer dp_00_${"A".repeat(43)}` };
-      for (const [method, path] of ENDPOINTS) isRefused(await world.anonymous.send(method, path, { headers }), 401);
+      for (const [method, path] of ENDPOINTS) expectRefused(await world.anonymous.send(method, path, { headers }), 401);
     },
   },
   {
@@ -155,7 +155,8 @@ export const enrollmentChecks: readonly Check[] = [
     async run(world) {
       for (const person of [world.cashier, world.owner]) {
         const headers = { authorization: `Bearer ${person.token}` };
-        for (const [method, path] of ENDPOINTS) isRefused(await world.anonymous.send(method, path, { headers }), 401);
+        for (const [method, path] of ENDPOINTS)
+          expectRefused(await world.anonymous.send(method, path, { headers }), 401);
       }
     },
   },
@@ -194,16 +195,20 @@ export const expiredCodeChecks: readonly Check[] = [
       if (waitMs > 0) await delay(waitMs, undefined, { signal: world.wire.signal });
       const { answer: spent } = spentIn(world);
       if (spent === undefined) throw new CannotRun("No spent code was tried.");
-      isAlike("for an expired and for a spent code", await world.claim(code), spent);
+      expectAlike("for an expired and for a spent code", await world.claim(code), spent);
     },
   },
 ];
 
 /** Both answers have the same status, body and headers, except for the request id. */
-function isAlike(what: string, one: SuiteAnswer, other: SuiteAnswer): void {
-  isSame(`status ${what}`, one.status, other.status);
-  isSame(`answer ${what}`, withoutRequest(isRefused(one, one.status)), withoutRequest(isRefused(other, other.status)));
-  isSame(`headers ${what}`, headersOf(one), headersOf(other));
+function expectAlike(what: string, one: SuiteAnswer, other: SuiteAnswer): void {
+  expectSame(`status ${what}`, one.status, other.status);
+  expectSame(
+    `answer ${what}`,
+    withoutRequest(expectRefused(one, one.status)),
+    withoutRequest(expectRefused(other, other.status)),
+  );
+  expectSame(`headers ${what}`, headersOf(one), headersOf(other));
 }
 
 /** These run while a collection of another check lapses, because they need neither a collection nor a heartbeat. */
@@ -216,10 +221,10 @@ export const scopeChecks: readonly Check[] = [
       "Device kinds that appear: a smart POS companion (reads assignments, reports outcomes) and a customer display (reads display state).",
     ],
     async run(world) {
-      isRefused(await world.display.send("GET", "assignment/"), 403);
+      expectRefused(await world.display.send("GET", "assignment/"), 403);
       const json = { intent_id: 1, outcome: "reported_success" };
-      isRefused(await world.display.send("POST", "assignment/report/", { json }), 403);
-      isRefused(await world.companion.send("GET", "display/"), 403);
+      expectRefused(await world.display.send("POST", "assignment/report/", { json }), 403);
+      expectRefused(await world.companion.send("GET", "display/"), 403);
     },
   },
 ];
@@ -243,9 +248,9 @@ export const revocationChecks: readonly Check[] = [
         async () => (await before.unpaced().send("GET", "me/")).status,
         (status) => status === 401,
       );
-      for (const [method, path] of ENDPOINTS) isRefused(await before.unpaced().send(method, path), 401);
-      isNot("the new credential", world.companion.token, before.token);
-      hasStatus(await world.companion.send("GET", "me/"), 200);
+      for (const [method, path] of ENDPOINTS) expectRefused(await before.unpaced().send(method, path), 401);
+      expectNot("the new credential", world.companion.token, before.token);
+      expectStatus(await world.companion.send("GET", "me/"), 200);
     },
   },
 ];

@@ -1,7 +1,7 @@
 /** A collection lapses while its companion is silent. This takes half a minute, and nothing else can be collected meanwhile. */
 import { clientLimits } from "../../limits.ts";
 import type { Check } from "../check.ts";
-import { hasStatus, holds, isNot, isRefused, isSame, objectOf } from "../expect.ts";
+import { expectNot, expectRefused, expectSame, expectStatus, expectThat, objectOf } from "../expect.ts";
 import { lapsingIn } from "./shared-collection.ts";
 
 /** An intent ends within this time after its deadline. */
@@ -16,7 +16,7 @@ export const expiryChecks: readonly Check[] = [
     async run(world) {
       await world.beat();
       lapsingIn(world).collection = await world.collect("smart_pos", { lifetimeSeconds: 30 });
-      hasStatus(await world.fetchAssignment(), 200);
+      expectStatus(await world.fetchAssignment(), 200);
     },
   },
 ];
@@ -39,9 +39,14 @@ export const lapsedChecks: readonly Check[] = [
         (intent) => intent["status"] === "expired",
       );
       const lateMs = Date.parse(String(endedAt)) - Date.parse(String(expiresAt));
-      holds("`ended_at`", lateMs >= 0 && lateMs < LATE_MS, `\`expires_at\`, which is ${String(expiresAt)}`, endedAt);
-      const { assignment } = objectOf(hasStatus(await world.fetchAssignment(), 200));
-      isSame("`assignment` after its end", assignment, null);
+      expectThat(
+        "`ended_at`",
+        lateMs >= 0 && lateMs < LATE_MS,
+        `\`expires_at\`, which is ${String(expiresAt)}`,
+        endedAt,
+      );
+      const { assignment } = objectOf(expectStatus(await world.fetchAssignment(), 200));
+      expectSame("`assignment` after its end", assignment, null);
     },
   },
   {
@@ -54,11 +59,15 @@ export const lapsedChecks: readonly Check[] = [
     ],
     async run(world) {
       const answer = await world.report(lapsingIn(world).collection.intentId, "reported_success");
-      isSame("`status` of the refusal", isRefused(answer, 409, "intent_not_actionable")["status"], "expired");
+      expectSame("`status` of the refusal", expectRefused(answer, 409, "intent_not_actionable")["status"], "expired");
       const attested = await world.decide(lapsingIn(world).collection.intentId, "attest");
-      holds("attestation of an expired intent", attested.status >= 400, "a refusal", attested.status);
-      isSame("`status` of the intent", (await world.intent(lapsingIn(world).collection.intentId))["status"], "expired");
-      isSame("`status` of the order", (await world.order(lapsingIn(world).collection.orderId))["status"], "open");
+      expectThat("attestation of an expired intent", attested.status >= 400, "a refusal", attested.status);
+      expectSame(
+        "`status` of the intent",
+        (await world.intent(lapsingIn(world).collection.intentId))["status"],
+        "expired",
+      );
+      expectSame("`status` of the order", (await world.order(lapsingIn(world).collection.orderId))["status"], "open");
     },
   },
   {
@@ -71,8 +80,8 @@ export const lapsedChecks: readonly Check[] = [
     ],
     async run(world) {
       const { orderId, intentId } = lapsingIn(world).collection;
-      const again = objectOf(hasStatus(await world.createIntent("cash", orderId, { isConfirmed: true }), 201));
-      isNot("`intent_id` of the new intent", again["intent_id"], intentId);
+      const again = objectOf(expectStatus(await world.createIntent("cash", orderId, { isConfirmed: true }), 201));
+      expectNot("`intent_id` of the new intent", again["intent_id"], intentId);
       await world.discard({ orderId, intentId: Number(again["intent_id"]) });
     },
   },

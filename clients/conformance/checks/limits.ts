@@ -1,7 +1,7 @@
 /** Throttles (one request per second for each credential), and rules for all answers to devices. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Check } from "../check.ts";
-import { hasStatus, holds, isRefused, isSame } from "../expect.ts";
+import { expectRefused, expectSame, expectStatus, expectThat } from "../expect.ts";
 import type { Oddity } from "../http.ts";
 import type { World } from "../world.ts";
 
@@ -19,7 +19,7 @@ export const limitChecks: readonly Check[] = [
       const hasty = world.display.unpaced();
       const answers = await Promise.all(Array.from({ length: 15 }, () => hasty.send("GET", "me/")));
       const refused = answers.filter(({ status }) => status === 429);
-      holds(
+      expectThat(
         "answers to 15 requests at once",
         refused.length > 0,
         "at least one 429",
@@ -27,15 +27,15 @@ export const limitChecks: readonly Check[] = [
       );
       const [first] = refused;
       if (first !== undefined) {
-        isRefused(first, 429, "throttled");
-        holds(
+        expectRefused(first, 429, "throttled");
+        expectThat(
           "header `Retry-After`",
           Number(first.headers.get("retry-after")) > 0,
           "seconds",
           first.headers.get("retry-after"),
         );
       }
-      hasStatus(await world.companion.send("GET", "me/"), 200);
+      expectStatus(await world.companion.send("GET", "me/"), 200);
     },
   },
 ];
@@ -49,9 +49,9 @@ const CLOCK_APART_MS = 2_000;
 async function answersOf(world: World): Promise<void> {
   const { served } = world.wire;
   for (const path of ["me/", "assignment/"])
-    if (!served.has(`GET ${path}`)) hasStatus(await world.companion.send("GET", path), 200);
+    if (!served.has(`GET ${path}`)) expectStatus(await world.companion.send("GET", path), 200);
   if (!served.has("POST heartbeat/")) await world.beat();
-  if (!served.has("GET display/")) hasStatus(await world.display.send("GET", "display/"), 200);
+  if (!served.has("GET display/")) expectStatus(await world.display.send("GET", "display/"), 200);
   await world.anonymous.send("GET", "me/");
 }
 
@@ -60,7 +60,7 @@ const judges =
   async (world) => {
     await answersOf(world);
     const odd = world.wire.oddities.filter((each) => each.kind === kind).map(({ where }) => where);
-    isSame(what, [...new Set(odd)], []);
+    expectSame(what, [...new Set(odd)], []);
   };
 
 /** These checks judge all answers to devices, so they come last. */
@@ -116,7 +116,7 @@ export const historyChecks: readonly Check[] = [
         await answersOf(world);
       }
       const apartMs = Math.max(0, Math.round(clock.leastMs - clock.mostMs));
-      holds("`server_time` of all answers", apartMs < CLOCK_APART_MS, "one clock", `clocks ${apartMs} ms apart`);
+      expectThat("`server_time` of all answers", apartMs < CLOCK_APART_MS, "one clock", `clocks ${apartMs} ms apart`);
     },
   },
 ];

@@ -2,7 +2,7 @@
 
 import { clientLimits } from "../../limits.ts";
 import { type Check, perRun } from "../check.ts";
-import { hasField, hasStatus, holds, isNow, isRefused, isSame, objectOf } from "../expect.ts";
+import { expectField, expectNow, expectRefused, expectSame, expectStatus, expectThat, objectOf } from "../expect.ts";
 import type { World } from "../world.ts";
 
 const capability = "presence";
@@ -39,7 +39,7 @@ const POLL_MS = 4_000;
 const snapshotsOf = async (world: World): Promise<readonly [string, Record<string, unknown>][]> => [
   ["enroll", objectOf(world.enrollment("companion").answer, "device")],
   ["heartbeat", objectOf(await world.beat())],
-  ["me", objectOf(hasStatus(await world.companion.send("GET", "me/"), 200))],
+  ["me", objectOf(expectStatus(await world.companion.send("GET", "me/"), 200))],
 ];
 
 const fieldChecks: readonly Check[] = (Object.keys(FIELDS) as (keyof typeof FIELDS)[]).map((field) => ({
@@ -48,7 +48,7 @@ const fieldChecks: readonly Check[] = (Object.keys(FIELDS) as (keyof typeof FIEL
   after: ["snapshot.returned"],
   quotes: [ROWS[field], "Returned by enroll (nested as `device`), heartbeat, and `me`. All fields required."],
   run: async (world) => {
-    for (const [, snapshot] of takenIn(world).snapshots) hasField(snapshot, field, FIELDS[field]);
+    for (const [, snapshot] of takenIn(world).snapshots) expectField(snapshot, field, FIELDS[field]);
   },
 }));
 /** The three snapshots of `snapshot.returned`, so that the check of a field needs no further request. */
@@ -70,26 +70,26 @@ export const presenceChecks: readonly Check[] = [
         [displayId, "customer_display"],
         [companionId, "smart_pos_companion"],
       ] as const) {
-        const device = objectOf(hasStatus(await world.owner.send("GET", `devices/${deviceId}/`), 200));
-        isSame("`kind` of the device", device["kind"], kind);
-        isSame("`station_id` of the device", device["station_id"], stationId);
+        const device = objectOf(expectStatus(await world.owner.send("GET", `devices/${deviceId}/`), 200));
+        expectSame("`kind` of the device", device["kind"], kind);
+        expectSame("`station_id` of the device", device["station_id"], stationId);
       }
-      const { user } = objectOf(hasStatus(await world.cashier.send("GET", "session/"), 200)) as { user?: unknown };
+      const { user } = objectOf(expectStatus(await world.cashier.send("GET", "session/"), 200)) as { user?: unknown };
       const { permissions } = (user ?? {}) as { permissions?: unknown };
-      holds(
+      expectThat(
         "`permissions` of the cashier",
         Array.isArray(permissions) && permissions.includes("payments.collect"),
         "`payments.collect`",
         permissions,
       );
       const { sandbox_id: _, config_id: configId } = objectOf(
-        hasStatus(await world.owner.send("GET", `sandboxes/${world.sandbox.sandboxId}/`), 200),
+        expectStatus(await world.owner.send("GET", `sandboxes/${world.sandbox.sandboxId}/`), 200),
       );
       const { provider_configs: configs } = objectOf(
-        hasStatus(await world.owner.send("GET", "provider-configs/?limit=500"), 200),
+        expectStatus(await world.owner.send("GET", "provider-configs/?limit=500"), 200),
       ) as { provider_configs?: { config_id: unknown; mode: unknown }[] };
       const config = configs?.find((each) => each.config_id === configId);
-      isSame("`mode` of the provider config", config?.mode, "test");
+      expectSame("`mode` of the provider config", config?.mode, "test");
     },
   },
   {
@@ -106,7 +106,7 @@ export const presenceChecks: readonly Check[] = [
     async run(world) {
       takenIn(world).snapshots = await snapshotsOf(world);
       for (const [, snapshot] of takenIn(world).snapshots)
-        isSame("`device_id`", snapshot["device_id"], world.sandbox.companionId);
+        expectSame("`device_id`", snapshot["device_id"], world.sandbox.companionId);
     },
   },
   ...fieldChecks,
@@ -116,7 +116,7 @@ export const presenceChecks: readonly Check[] = [
     after: ["snapshot.returned"],
     quotes: ["server_time | string, date-time"],
     async run(world) {
-      for (const [, snapshot] of takenIn(world).snapshots) isNow("`server_time`", snapshot["server_time"]);
+      for (const [, snapshot] of takenIn(world).snapshots) expectNow("`server_time`", snapshot["server_time"]);
     },
   },
   {
@@ -129,18 +129,18 @@ export const presenceChecks: readonly Check[] = [
     ],
     async run(world) {
       const { companionId, displayId, stationId } = world.sandbox;
-      const read = async (path: string) => objectOf(hasStatus(await world.owner.send("GET", path), 200));
+      const read = async (path: string) => objectOf(expectStatus(await world.owner.send("GET", path), 200));
       const station = await read(`stations/${stationId}/`);
-      const shows = async (snapshot: Record<string, unknown>, deviceId: number): Promise<void> => {
+      const expectShown = async (snapshot: Record<string, unknown>, deviceId: number): Promise<void> => {
         const device = await read(`devices/${deviceId}/`);
         for (const name of ["device_id", "name", "kind", "capabilities", "status"])
-          isSame(`\`${name}\` of the device`, snapshot[name], device[name]);
-        isSame("`station_name`", snapshot["station_name"], station["name"]);
-        isSame("`station_status`", snapshot["station_status"], station["status"]);
-        isSame("`blocked_reason` of a device in good standing", snapshot["blocked_reason"], "");
+          expectSame(`\`${name}\` of the device`, snapshot[name], device[name]);
+        expectSame("`station_name`", snapshot["station_name"], station["name"]);
+        expectSame("`station_status`", snapshot["station_status"], station["status"]);
+        expectSame("`blocked_reason` of a device in good standing", snapshot["blocked_reason"], "");
       };
-      for (const [, snapshot] of takenIn(world).snapshots) await shows(snapshot, companionId);
-      await shows(objectOf(world.enrollment("display").answer, "device"), displayId);
+      for (const [, snapshot] of takenIn(world).snapshots) await expectShown(snapshot, companionId);
+      await expectShown(objectOf(world.enrollment("display").answer, "device"), displayId);
     },
   },
   {
@@ -154,16 +154,16 @@ export const presenceChecks: readonly Check[] = [
     async run(world) {
       const configure = async (target: string): Promise<void> => {
         const path = `devices/${world.sandbox.companionId}/`;
-        hasStatus(await world.owner.send("PATCH", path, { json: { handoff_target: target } }), 200);
+        expectStatus(await world.owner.send("PATCH", path, { json: { handoff_target: target } }), 200);
       };
       await world.beat();
       await configure("");
-      isSame("`handoff_target`", objectOf(await world.companion.send("GET", "me/"))["handoff_target"], "");
-      isSame("`smart_pos` is offered with a blank launch reference", await world.routeOffered("smart_pos"), true);
+      expectSame("`handoff_target`", objectOf(await world.companion.send("GET", "me/"))["handoff_target"], "");
+      expectSame("`smart_pos` is offered with a blank launch reference", await world.routeOffered("smart_pos"), true);
       const target = `pay+test://x?a=1&b=${encodeURIComponent("ü {}<>\"'")}#${Date.now()}`;
       await configure(target);
-      isSame("`handoff_target`", objectOf(await world.companion.send("GET", "me/"))["handoff_target"], target);
-      isSame("`handoff_target` of the heartbeat", objectOf(await world.beat())["handoff_target"], target);
+      expectSame("`handoff_target`", objectOf(await world.companion.send("GET", "me/"))["handoff_target"], target);
+      expectSame("`handoff_target` of the heartbeat", objectOf(await world.beat())["handoff_target"], target);
     },
   },
   {
@@ -201,14 +201,14 @@ export const silenceChecks: readonly Check[] = [
         // A poll is no heartbeat: a device that only polls is silent.
         if (performance.now() - polledAtMs > POLL_MS) {
           const [next = ""] = polls;
-          hasStatus(await world.companion.send("GET", next), 200);
+          expectStatus(await world.companion.send("GET", next), 200);
           polls.push(...polls.splice(0, 1));
           polledAtMs = performance.now();
         }
         return world.routeOffered("smart_pos");
       };
       await world.until("`smart_pos` is withdrawn", clientLimits.conformanceSilenceMs, read, (isOffered) => !isOffered);
-      isSame("`cash` is offered", await world.routeOffered("cash"), true);
+      expectSame("`cash` is offered", await world.routeOffered("cash"), true);
     },
   },
 ];
@@ -224,7 +224,7 @@ export const offlineChecks: readonly Check[] = [
     ],
     async run(world) {
       const { orderId } = await world.openOrder();
-      isRefused(await world.createIntent("smart_pos", orderId), 409);
+      expectRefused(await world.createIntent("smart_pos", orderId), 409);
       await world.voidOrder(orderId);
     },
   },
@@ -254,12 +254,12 @@ export const heartbeatChecks: readonly Check[] = [
     async run(world) {
       const summary = { battery: 0.5, ключ: [1, { nested: null }], name: "Another", status: "revoked", device_id: 0 };
       const { name, status, device_id } = objectOf(
-        hasStatus(await world.companion.send("POST", "heartbeat/", { json: { summary } }), 200),
+        expectStatus(await world.companion.send("POST", "heartbeat/", { json: { summary } }), 200),
       );
-      const known = objectOf(hasStatus(await world.companion.send("POST", "heartbeat/"), 200));
+      const known = objectOf(expectStatus(await world.companion.send("POST", "heartbeat/"), 200));
       const expected = { name: known["name"], status: known["status"], device_id: world.sandbox.companionId };
-      isSame("the snapshot after a summary that names its fields", { name, status, device_id }, expected);
-      hasStatus(await world.companion.send("POST", "heartbeat/", { json: { summary: "text" } }), 400);
+      expectSame("the snapshot after a summary that names its fields", { name, status, device_id }, expected);
+      expectStatus(await world.companion.send("POST", "heartbeat/", { json: { summary: "text" } }), 400);
     },
   },
   {
@@ -272,10 +272,10 @@ export const heartbeatChecks: readonly Check[] = [
         body: `summary=${encodeURIComponent('{"battery":1}')}`,
         headers: { "content-type": "application/x-www-form-urlencoded" },
       };
-      hasStatus(await world.companion.send("POST", "heartbeat/", form), 200);
+      expectStatus(await world.companion.send("POST", "heartbeat/", form), 200);
       const parts = '--b\r\ncontent-disposition: form-data; name="summary"\r\n\r\n{"battery":1}\r\n--b--\r\n';
       const multipart = { body: parts, headers: { "content-type": "multipart/form-data; boundary=b" } };
-      hasStatus(await world.companion.send("POST", "heartbeat/", multipart), 200);
+      expectStatus(await world.companion.send("POST", "heartbeat/", multipart), 200);
     },
   },
 ];

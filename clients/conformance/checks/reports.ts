@@ -1,6 +1,6 @@
 /** The report of an outcome, which is evidence, and the cashier's decision. */
 import type { Check } from "../check.ts";
-import { hasField, hasStatus, holds, isNow, isRefused, isSame, objectOf } from "../expect.ts";
+import { expectField, expectNow, expectRefused, expectSame, expectStatus, expectThat, objectOf } from "../expect.ts";
 import { AMOUNT, type Collection, type World } from "../world.ts";
 import { cancelledAssignmentChecks } from "./assignment.ts";
 import { lapsingIn, sharedIn } from "./shared-collection.ts";
@@ -25,10 +25,10 @@ const reportFields: readonly Check[] = (Object.keys(REPORT_ROWS) as (keyof typeo
   ],
   run: async (world) => {
     const report = objectOf({ body: sharedIn(world).reported } as never, "report");
-    hasField(report, field, field === "reported_at" ? "date-time" : "string");
+    expectField(report, field, field === "reported_at" ? "date-time" : "string");
     const expected = { outcome: "reported_success", provider_reference: sharedIn(world).slip, provider_code: CODE };
-    if (field === "reported_at") isNow("`reported_at`", report[field]);
-    else isSame(`\`${field}\``, report[field], expected[field]);
+    if (field === "reported_at") expectNow("`reported_at`", report[field]);
+    else expectSame(`\`${field}\``, report[field], expected[field]);
   },
 }));
 
@@ -48,14 +48,14 @@ export const reportChecks: readonly Check[] = [
     async run(world) {
       const { collection, slip: provider_reference, key: client_idempotency_key } = sharedIn(world);
       const more = { provider_reference, provider_code: CODE, client_idempotency_key };
-      const answer = hasStatus(await world.report(collection.intentId, "reported_success", more), 200);
+      const answer = expectStatus(await world.report(collection.intentId, "reported_success", more), 200);
       sharedIn(world).reported = objectOf(answer);
       const assignment = objectOf(answer, "assignment");
-      isSame("`server_time` of the report's assignment", assignment["server_time"], undefined);
-      isSame("`status` of the report's assignment", assignment["status"], "processing");
+      expectSame("`server_time` of the report's assignment", assignment["server_time"], undefined);
+      expectSame("`status` of the report's assignment", assignment["status"], "processing");
       const { status: _, ...handedOut } = sharedIn(world).assignment;
       for (const [name, value] of Object.entries(handedOut))
-        isSame(`\`${name}\` of the report's assignment`, assignment[name], value);
+        expectSame(`\`${name}\` of the report's assignment`, assignment[name], value);
     },
   },
   ...reportFields,
@@ -71,11 +71,11 @@ export const reportChecks: readonly Check[] = [
     ],
     async run(world) {
       const intent = await world.intent(sharedIn(world).collection.intentId);
-      isSame("`status` of the intent", intent["status"], "processing");
-      isSame("`ended_at` of the intent", intent["ended_at"], null);
+      expectSame("`status` of the intent", intent["status"], "processing");
+      expectSame("`ended_at` of the intent", intent["ended_at"], null);
       const order = await world.order(sharedIn(world).collection.orderId);
-      isSame("`status` of the order", order["status"], "open");
-      isSame("`transaction` of the order", order["transaction"], null);
+      expectSame("`status` of the order", order["status"], "open");
+      expectSame("`transaction` of the order", order["transaction"], null);
     },
   },
   {
@@ -88,11 +88,11 @@ export const reportChecks: readonly Check[] = [
     ],
     async run(world) {
       const intent = await world.intent(sharedIn(world).collection.intentId);
-      isSame("`settle_offered` of the intent", intent["settle_offered"], true);
+      expectSame("`settle_offered` of the intent", intent["settle_offered"], true);
       const [report] = intent["reports"] as Record<string, unknown>[];
-      isSame("`outcome` that the cashier sees", report?.["outcome"], "reported_success");
-      isSame("`provider_reference` that the cashier sees", report?.["provider_reference"], sharedIn(world).slip);
-      isSame("`provider_code` that the cashier sees", report?.["provider_code"], CODE);
+      expectSame("`outcome` that the cashier sees", report?.["outcome"], "reported_success");
+      expectSame("`provider_reference` that the cashier sees", report?.["provider_reference"], sharedIn(world).slip);
+      expectSame("`provider_code` that the cashier sees", report?.["provider_code"], CODE);
     },
   },
   {
@@ -108,11 +108,11 @@ export const reportChecks: readonly Check[] = [
     async run(world) {
       const { collection, slip: provider_reference, key: client_idempotency_key } = sharedIn(world);
       const more = { provider_reference, provider_code: CODE, client_idempotency_key };
-      const again = objectOf(hasStatus(await world.report(collection.intentId, "reported_success", more), 200));
-      isSame("answer to the repetition", again, sharedIn(world).reported);
-      const other = objectOf(hasStatus(await world.report(collection.intentId, "reported_declined", more), 200));
-      isSame("`report` under the same key", other["report"], sharedIn(world).reported["report"]);
-      isSame("`report_count` of the intent", (await world.intent(collection.intentId))["report_count"], 1);
+      const again = objectOf(expectStatus(await world.report(collection.intentId, "reported_success", more), 200));
+      expectSame("answer to the repetition", again, sharedIn(world).reported);
+      const other = objectOf(expectStatus(await world.report(collection.intentId, "reported_declined", more), 200));
+      expectSame("`report` under the same key", other["report"], sharedIn(world).reported["report"]);
+      expectSame("`report_count` of the intent", (await world.intent(collection.intentId))["report_count"], 1);
     },
   },
   {
@@ -121,8 +121,8 @@ export const reportChecks: readonly Check[] = [
     after: ["report.accepted"],
     quotes: ["Response 304 with no body when the assignment is unchanged."],
     async run(world) {
-      const answer = hasStatus(await world.fetchAssignment(sharedIn(world).etag), 200);
-      isSame("`status` of the assignment", objectOf(answer, "assignment")["status"], "processing");
+      const answer = expectStatus(await world.fetchAssignment(sharedIn(world).etag), 200);
+      expectSame("`status` of the assignment", objectOf(answer, "assignment")["status"], "processing");
     },
   },
   {
@@ -139,9 +139,9 @@ export const reportChecks: readonly Check[] = [
       await world.report(collection.intentId, "reported_success", { amount: "0.01", currency: "XXX" });
       const intent = await world.intent(collection.intentId);
       const kept = (intent["reports"] as Record<string, unknown>[]).map((each) => each["provider_reference"]);
-      isSame("the first report is kept beside a second one", kept.includes(slip), true);
-      isSame("`amount` of the intent", intent["amount"], AMOUNT);
-      isSame("`total` of the order", (await world.order(sharedIn(world).collection.orderId))["total"], AMOUNT);
+      expectSame("the first report is kept beside a second one", kept.includes(slip), true);
+      expectSame("`amount` of the intent", intent["amount"], AMOUNT);
+      expectSame("`total` of the order", (await world.order(sharedIn(world).collection.orderId))["total"], AMOUNT);
     },
   },
   {
@@ -154,21 +154,21 @@ export const reportChecks: readonly Check[] = [
     ],
     async run(world) {
       const { collection, slip } = sharedIn(world);
-      hasStatus(await world.decide(collection.intentId, "attest", { confirms_money_may_have_moved: true }), 200);
+      expectStatus(await world.decide(collection.intentId, "attest", { confirms_money_may_have_moved: true }), 200);
       const intent = await world.intent(collection.intentId);
       sharedIn(world).settled = collection;
-      isSame("`status` of the intent", intent["status"], "succeeded");
+      expectSame("`status` of the intent", intent["status"], "succeeded");
       const order = await world.order(collection.orderId);
-      isSame("`status` of the order", order["status"], "paid");
+      expectSame("`status` of the order", order["status"], "paid");
       const transaction = objectOf({ body: order } as never, "transaction");
-      isSame("`amount` of the transaction", transaction["amount"], AMOUNT);
-      isSame("`reference` of the transaction", transaction["reference"], slip);
+      expectSame("`amount` of the transaction", transaction["amount"], AMOUNT);
+      expectSame("`reference` of the transaction", transaction["reference"], slip);
       // Neither a second attestation nor a late cancellation changes the settlement.
       await world.decide(collection.intentId, "attest", { confirms_money_may_have_moved: true });
       const cancelled = await world.decide(collection.intentId, "cancel");
-      holds("cancellation of a settled intent", cancelled.status >= 400, "a refusal", cancelled.status);
-      isSame("`status` of the intent", (await world.intent(collection.intentId))["status"], "succeeded");
-      isSame("the order afterwards", await world.order(collection.orderId), order);
+      expectThat("cancellation of a settled intent", cancelled.status >= 400, "a refusal", cancelled.status);
+      expectSame("`status` of the intent", (await world.intent(collection.intentId))["status"], "succeeded");
+      expectSame("the order afterwards", await world.order(collection.orderId), order);
     },
   },
   {
@@ -180,13 +180,13 @@ export const reportChecks: readonly Check[] = [
       "Also named as non-actionable intent states: settled, cancelled, expired (a report on any of them is refused, see Errors).",
     ],
     async run(world) {
-      const body = isRefused(
+      const body = expectRefused(
         await world.report(sharedIn(world).collection.intentId, "reported_success"),
         409,
         "intent_not_actionable",
       );
-      isSame("`status` of the refusal", body["status"], "succeeded");
-      isSame(
+      expectSame("`status` of the refusal", body["status"], "succeeded");
+      expectSame(
         "`report_count` of the intent",
         ((await world.intent(sharedIn(world).collection.intentId))["report_count"] as number) >= 1,
         true,
@@ -206,7 +206,7 @@ export const refusedReportChecks: readonly Check[] = [
       "intent_id | integer | yes | must be assigned to this device",
     ],
     async run(world) {
-      isRefused(await world.report(999_999_999, "reported_success"), 404, "handoff_not_assigned");
+      expectRefused(await world.report(999_999_999, "reported_success"), 404, "handoff_not_assigned");
     },
   },
   {
@@ -218,8 +218,8 @@ export const refusedReportChecks: readonly Check[] = [
     ],
     async run(world) {
       const answer = await world.report(lapsingIn(world).collection.intentId, "success");
-      hasStatus(answer, 400);
-      isSame(
+      expectStatus(answer, 400);
+      expectSame(
         "`status` of the intent",
         (await world.intent(lapsingIn(world).collection.intentId))["status"],
         "presented",
@@ -238,8 +238,8 @@ export const refusedReportChecks: readonly Check[] = [
       const { intentId } = lapsingIn(world).collection;
       const outcome = "reported_success";
       for (const json of [{ outcome }, { intent_id: intentId }, { intent_id: "first", outcome }])
-        hasStatus(await world.companion.send("POST", "assignment/report/", { json }), 400);
-      isSame("`status` of the intent", (await world.intent(intentId))["status"], "presented");
+        expectStatus(await world.companion.send("POST", "assignment/report/", { json }), 400);
+      expectSame("`status` of the intent", (await world.intent(intentId))["status"], "presented");
     },
   },
   {
@@ -254,7 +254,7 @@ export const refusedReportChecks: readonly Check[] = [
       const { settled, slip: provider_reference, key: client_idempotency_key, reported } = sharedIn(world);
       const more = { provider_reference, provider_code: CODE, client_idempotency_key };
       const again = await world.report(settled.intentId, "reported_success", more);
-      isSame("answer to the repetition after the end", objectOf(hasStatus(again, 200)), reported);
+      expectSame("answer to the repetition after the end", objectOf(expectStatus(again, 200)), reported);
     },
   },
 ];
@@ -267,7 +267,7 @@ export const decisionChecks: readonly Check[] = [
     after: ["auth.revoked"],
     quotes: ["null when there is nothing to collect"],
     async run(world) {
-      isSame("`assignment`", objectOf(hasStatus(await world.fetchAssignment(), 200))["assignment"], null);
+      expectSame("`assignment`", objectOf(expectStatus(await world.fetchAssignment(), 200))["assignment"], null);
     },
   },
   {
@@ -282,9 +282,9 @@ export const decisionChecks: readonly Check[] = [
     async run(world) {
       sharedIn(world).collection = await reportNew(world, "reported_declined");
       const intent = await world.intent(sharedIn(world).collection.intentId);
-      isSame("`status` of the intent", intent["status"], "processing");
-      isSame("`settle_offered` of the intent", intent["settle_offered"], true);
-      isRefused(await world.createIntent("cash", sharedIn(world).collection.orderId), 409, "collection_active");
+      expectSame("`status` of the intent", intent["status"], "processing");
+      expectSame("`settle_offered` of the intent", intent["settle_offered"], true);
+      expectRefused(await world.createIntent("cash", sharedIn(world).collection.orderId), 409, "collection_active");
     },
   },
   {
@@ -294,9 +294,9 @@ export const decisionChecks: readonly Check[] = [
     quotes: ["After a reported decline the cashier still is offered settle; this is correct."],
     async run(world) {
       const { intentId, orderId } = sharedIn(world).collection;
-      hasStatus(await world.decide(intentId, "attest", { confirms_money_may_have_moved: true }), 200);
-      isSame("`status` of the intent", (await world.intent(intentId))["status"], "succeeded");
-      isSame("`status` of the order", (await world.order(orderId))["status"], "paid");
+      expectStatus(await world.decide(intentId, "attest", { confirms_money_may_have_moved: true }), 200);
+      expectSame("`status` of the intent", (await world.intent(intentId))["status"], "succeeded");
+      expectSame("`status` of the order", (await world.order(orderId))["status"], "paid");
     },
   },
   {
@@ -309,7 +309,7 @@ export const decisionChecks: readonly Check[] = [
     ],
     async run(world) {
       const collection = await reportNew(world, "reported_cancelled", { client_idempotency_key: undefined });
-      isSame("`status` of the intent", (await world.intent(collection.intentId))["status"], "processing");
+      expectSame("`status` of the intent", (await world.intent(collection.intentId))["status"], "processing");
       sharedIn(world).collection = collection;
     },
   },
@@ -319,15 +319,15 @@ export const decisionChecks: readonly Check[] = [
     after: ["report.cancelled"],
     quotes: ["processing | cashier cancels | cashier decides from the evidence"],
     async run(world) {
-      hasStatus(await world.decide(sharedIn(world).collection.intentId, "cancel"), 200);
-      isSame(
+      expectStatus(await world.decide(sharedIn(world).collection.intentId, "cancel"), 200);
+      expectSame(
         "`status` of the intent",
         (await world.intent(sharedIn(world).collection.intentId))["status"],
         "cancelled",
       );
       const attested = await world.decide(sharedIn(world).collection.intentId, "attest");
-      holds("attestation of a cancelled intent", attested.status >= 400, "a refusal", attested.status);
-      isSame("`status` of the order", (await world.order(sharedIn(world).collection.orderId))["status"], "open");
+      expectThat("attestation of a cancelled intent", attested.status >= 400, "a refusal", attested.status);
+      expectSame("`status` of the order", (await world.order(sharedIn(world).collection.orderId))["status"], "open");
     },
   },
   ...cancelledAssignmentChecks,
@@ -340,8 +340,8 @@ export const decisionChecks: readonly Check[] = [
     ],
     async run(world) {
       const answer = await world.report(sharedIn(world).collection.intentId, "reported_success");
-      isSame("`status` of the refusal", isRefused(answer, 409, "intent_not_actionable")["status"], "cancelled");
-      isSame(
+      expectSame("`status` of the refusal", expectRefused(answer, 409, "intent_not_actionable")["status"], "cancelled");
+      expectSame(
         "`status` of the intent",
         (await world.intent(sharedIn(world).collection.intentId))["status"],
         "cancelled",
@@ -359,8 +359,8 @@ export const decisionChecks: readonly Check[] = [
     ],
     async run(world) {
       const collection = await reportNew(world, "reported_unknown");
-      isSame("`status` of the intent", (await world.intent(collection.intentId))["status"], "processing");
-      isSame("`status` of the order", (await world.order(collection.orderId))["status"], "open");
+      expectSame("`status` of the intent", (await world.intent(collection.intentId))["status"], "processing");
+      expectSame("`status` of the order", (await world.order(collection.orderId))["status"], "open");
       await world.discard(collection);
     },
   },
@@ -371,8 +371,8 @@ export const decisionChecks: readonly Check[] = [
     quotes: ["404 | handoff_not_assigned | the intent is not assigned to this device"],
     async run(world) {
       const cash = await world.collect("cash");
-      isRefused(await world.report(cash.intentId, "reported_success"), 404, "handoff_not_assigned");
-      isSame("`status` of the cash intent", (await world.intent(cash.intentId))["status"], "created");
+      expectRefused(await world.report(cash.intentId, "reported_success"), 404, "handoff_not_assigned");
+      expectSame("`status` of the cash intent", (await world.intent(cash.intentId))["status"], "created");
       await world.discard(cash);
     },
   },
@@ -380,13 +380,13 @@ export const decisionChecks: readonly Check[] = [
 
 async function reportNew(world: World, outcome: string, more: object = {}): Promise<Collection> {
   const collection = await world.collect("smart_pos");
-  const fetched = hasStatus(await world.fetchAssignment(), 200);
+  const fetched = expectStatus(await world.fetchAssignment(), 200);
   sharedIn(world).etag = fetched.headers.get("etag") ?? "";
-  const report = objectOf(hasStatus(await world.report(collection.intentId, outcome, more), 200), "report");
-  isSame("`outcome` of the report", report["outcome"], outcome);
+  const report = objectOf(expectStatus(await world.report(collection.intentId, outcome, more), 200), "report");
+  expectSame("`outcome` of the report", report["outcome"], outcome);
   // The request has neither field, but the answer must have both.
-  for (const name of ["provider_reference", "provider_code"]) hasField(report, name, "string");
+  for (const name of ["provider_reference", "provider_code"]) expectField(report, name, "string");
   const [shown] = (await world.intent(collection.intentId))["reports"] as Record<string, unknown>[];
-  isSame("`outcome` that the cashier sees", shown?.["outcome"], outcome);
+  expectSame("`outcome` that the cashier sees", shown?.["outcome"], outcome);
   return collection;
 }

@@ -1,22 +1,22 @@
 /** Cash and the attested terminal: the one payment seam. */
 import { randomUUID } from "node:crypto";
 import type { Check } from "../check.ts";
-import { hasStatus, isRefused, isSame, objectOf } from "../expect.ts";
+import { expectRefused, expectSame, expectStatus, objectOf } from "../expect.ts";
 import { AMOUNT, type World } from "../world.ts";
 
 const capability = "settlement";
 
 async function settle(world: World, route: string, json: object): Promise<Record<string, unknown>> {
   const { intentId, orderId } = await world.collect(route);
-  hasStatus(await world.decide(intentId, "attest", json), 200);
-  isSame("`status` of the intent", (await world.intent(intentId))["status"], "succeeded");
+  expectStatus(await world.decide(intentId, "attest", json), 200);
+  expectSame("`status` of the intent", (await world.intent(intentId))["status"], "succeeded");
   const order = await world.order(orderId);
-  isSame("`status` of the order", order["status"], "paid");
+  expectSame("`status` of the order", order["status"], "paid");
   const transaction = objectOf({ body: order } as never, "transaction");
-  isSame("`amount` of the transaction", transaction["amount"], AMOUNT);
-  isSame("`currency` of the transaction", transaction["currency"], world.currency);
-  isSame("`route` of the transaction", transaction["route"], route);
-  isSame("`intent_id` of the transaction", transaction["intent_id"], intentId);
+  expectSame("`amount` of the transaction", transaction["amount"], AMOUNT);
+  expectSame("`currency` of the transaction", transaction["currency"], world.currency);
+  expectSame("`route` of the transaction", transaction["route"], route);
+  expectSame("`intent_id` of the transaction", transaction["intent_id"], intentId);
   return transaction;
 }
 
@@ -38,7 +38,7 @@ export const settlementChecks: readonly Check[] = [
     async run(world) {
       const reference = `TERM-${randomUUID()}`;
       const transaction = await settle(world, "attested_terminal", { reference });
-      isSame("`reference` of the transaction", transaction["reference"], reference);
+      expectSame("`reference` of the transaction", transaction["reference"], reference);
     },
   },
   {
@@ -48,9 +48,9 @@ export const settlementChecks: readonly Check[] = [
     quotes: ["Cash and attested-terminal collection settle through one single payment seam."],
     async run(world) {
       const { intentId, orderId } = await world.collect("cash");
-      hasStatus(await world.decide(intentId, "attest"), 200);
+      expectStatus(await world.decide(intentId, "attest"), 200);
       const again = await world.createIntent("cash", orderId);
-      isRefused(again, 409, "order_already_paid");
+      expectRefused(again, 409, "order_already_paid");
     },
   },
   {
@@ -63,10 +63,10 @@ export const settlementChecks: readonly Check[] = [
     async run(world) {
       const { intentId, orderId } = await world.collect("cash");
       const lines = [{ name: "Cake", quantity: 1, unit_amount: "4.00" }];
-      hasStatus(await world.cashier.send("PUT", `orders/${orderId}/lines/`, { json: { lines } }), 200);
-      isSame("`amount` of the intent", (await world.intent(intentId))["amount"], AMOUNT);
-      isRefused(await world.decide(intentId, "attest"), 409);
-      isSame("`status` of the order", (await world.order(orderId))["status"], "open");
+      expectStatus(await world.cashier.send("PUT", `orders/${orderId}/lines/`, { json: { lines } }), 200);
+      expectSame("`amount` of the intent", (await world.intent(intentId))["amount"], AMOUNT);
+      expectRefused(await world.decide(intentId, "attest"), 409);
+      expectSame("`status` of the order", (await world.order(orderId))["status"], "open");
       await world.discard({ intentId, orderId });
     },
   },
@@ -82,10 +82,10 @@ export const settlementChecks: readonly Check[] = [
         orderOf("-1.00"),
         orderOf("9999999999.99", 2),
       ])
-        hasStatus(await world.cashier.send("POST", path, request), 400);
-      const largest = objectOf(hasStatus(await world.cashier.send("POST", path, orderOf("9999999999.00")), 201));
+        expectStatus(await world.cashier.send("POST", path, request), 400);
+      const largest = objectOf(expectStatus(await world.cashier.send("POST", path, orderOf("9999999999.00")), 201));
       await world.voidOrder(Number(largest["order_id"]));
-      isSame("`total` of the order", largest["total"], "9999999999.00");
+      expectSame("`total` of the order", largest["total"], "9999999999.00");
     },
   },
   {
@@ -101,14 +101,14 @@ export const settlementChecks: readonly Check[] = [
       const { intentId, orderId } = await world.collect("cash");
       const intent = `${station}/intents/${intentId}`;
       for (const party of [world.as(world.companion, "cashier"), world.as(world.owner, "cashier")]) {
-        hasStatus(await party.send("POST", `${station}/lease/`, { json: {} }), 401, 403);
-        hasStatus(await party.send("POST", `${intent}/attest/`, { json: {} }), 401, 403);
-        hasStatus(await party.send("POST", `${intent}/cancel/`), 401, 403);
+        expectStatus(await party.send("POST", `${station}/lease/`, { json: {} }), 401, 403);
+        expectStatus(await party.send("POST", `${intent}/attest/`, { json: {} }), 401, 403);
+        expectStatus(await party.send("POST", `${intent}/cancel/`), 401, 403);
       }
-      isSame("`status` of the intent", (await world.intent(intentId))["status"], "created");
+      expectSame("`status` of the intent", (await world.intent(intentId))["status"], "created");
       await world.discard({ intentId, orderId });
-      hasStatus(await world.as(world.companion, "cashier").send("GET", `${station}/lease/`), 401, 403);
-      hasStatus(await world.as(world.cashier, "backoffice").send("GET", "devices/"), 401, 403);
+      expectStatus(await world.as(world.companion, "cashier").send("GET", `${station}/lease/`), 401, 403);
+      expectStatus(await world.as(world.cashier, "backoffice").send("GET", "devices/"), 401, 403);
     },
   },
 ];

@@ -1,7 +1,7 @@
 /** Standing and kill switches: a blocked device or station may not act, and a cashier still collects cash. */
 import { clientLimits } from "../../limits.ts";
 import type { Check } from "../check.ts";
-import { hasStatus, isRefused, isSame, objectOf } from "../expect.ts";
+import { expectRefused, expectSame, expectStatus, objectOf } from "../expect.ts";
 import type { World } from "../world.ts";
 
 const capability = "kill_switches";
@@ -9,25 +9,25 @@ const REASON = { json: { reason: "Conformance suite" } };
 
 /** The owner blocks the device or station before the check and unblocks it afterwards, also when the check fails. */
 async function whileBlocked(world: World, [block, unblock]: readonly [string, string], check: () => Promise<void>) {
-  hasStatus(await world.owner.send("POST", block, REASON), 200);
+  expectStatus(await world.owner.send("POST", block, REASON), 200);
   try {
     await check();
   } finally {
-    hasStatus(await world.owner.send("POST", unblock, REASON), 200);
+    expectStatus(await world.owner.send("POST", unblock, REASON), 200);
   }
 }
 
 /** The service refuses the companion's polls with `code`, and the companion's snapshot has `code` as the reason. */
-async function isBlocked(world: World, code: string): Promise<void> {
+async function expectBlocked(world: World, code: string): Promise<void> {
   const fetch = () => world.fetchAssignment();
-  isRefused(await world.answered(403, 2_000, fetch), 403, code);
-  const me = objectOf(hasStatus(await world.companion.send("GET", "me/"), 200));
-  isSame("`blocked_reason`", me["blocked_reason"], code);
+  expectRefused(await world.answered(403, 2_000, fetch), 403, code);
+  const me = objectOf(expectStatus(await world.companion.send("GET", "me/"), 200));
+  expectSame("`blocked_reason`", me["blocked_reason"], code);
 }
 
-async function isDisplayBlocked(world: World, code: string): Promise<void> {
+async function expectDisplayBlocked(world: World, code: string): Promise<void> {
   const read = () => world.display.send("GET", "display/");
-  isRefused(await world.answered(403, 3_000, read), 403, code);
+  expectRefused(await world.answered(403, 3_000, read), 403, code);
 }
 
 export const standingChecks: readonly Check[] = [
@@ -44,13 +44,13 @@ export const standingChecks: readonly Check[] = [
       await world.enrollCompanionAgain();
       const path = `devices/${world.sandbox.companionId}`;
       await whileBlocked(world, [`${path}/suspend/`, `${path}/resume/`], async () => {
-        await isBlocked(world, "device_suspended");
-        const beat = objectOf(hasStatus(await world.companion.send("POST", "heartbeat/", { json: {} }), 200));
-        isSame("`blocked_reason`", beat["blocked_reason"], "device_suspended");
-        isSame("`smart_pos` is offered", await world.routeOffered("smart_pos"), false);
+        await expectBlocked(world, "device_suspended");
+        const beat = objectOf(expectStatus(await world.companion.send("POST", "heartbeat/", { json: {} }), 200));
+        expectSame("`blocked_reason`", beat["blocked_reason"], "device_suspended");
+        expectSame("`smart_pos` is offered", await world.routeOffered("smart_pos"), false);
       });
-      const me = objectOf(hasStatus(await world.companion.send("GET", "me/"), 200));
-      isSame("`blocked_reason` of a resumed device", me["blocked_reason"], "");
+      const me = objectOf(expectStatus(await world.companion.send("GET", "me/"), 200));
+      expectSame("`blocked_reason` of a resumed device", me["blocked_reason"], "");
     },
   },
   {
@@ -61,17 +61,17 @@ export const standingChecks: readonly Check[] = [
     async run(world) {
       const collection = await world.collect("smart_pos");
       const { intentId } = collection;
-      hasStatus(await world.fetchAssignment(), 200);
+      expectStatus(await world.fetchAssignment(), 200);
       const path = `devices/${world.sandbox.companionId}`;
       await whileBlocked(world, [`${path}/suspend/`, `${path}/resume/`], async () => {
-        isRefused(await world.report(intentId, "reported_success"), 403, "device_suspended");
-        isSame("`status` of the intent", (await world.intent(intentId))["status"], "presented");
+        expectRefused(await world.report(intentId, "reported_success"), 403, "device_suspended");
+        expectSame("`status` of the intent", (await world.intent(intentId))["status"], "presented");
       });
       const station = `stations/${world.sandbox.stationId}`;
       await whileBlocked(world, [`${station}/freeze/`, `${station}/unfreeze/`], async () => {
         const report = () => world.report(intentId, "reported_success");
-        isRefused(await world.answered(403, 2_000, report), 403, "station_frozen");
-        isSame("`status` of the intent", (await world.intent(intentId))["status"], "presented");
+        expectRefused(await world.answered(403, 2_000, report), 403, "station_frozen");
+        expectSame("`status` of the intent", (await world.intent(intentId))["status"], "presented");
       });
       await world.discard(collection);
     },
@@ -83,7 +83,7 @@ export const standingChecks: readonly Check[] = [
     quotes: ["Kill switches apply to devices; cash keeps collecting through a platform freeze."],
     async run(world) {
       const path = `devices/${world.sandbox.companionId}`;
-      await whileBlocked(world, [`${path}/freeze/`, `${path}/unfreeze/`], () => isBlocked(world, "device_frozen"));
+      await whileBlocked(world, [`${path}/freeze/`, `${path}/unfreeze/`], () => expectBlocked(world, "device_frozen"));
     },
   },
   {
@@ -94,13 +94,13 @@ export const standingChecks: readonly Check[] = [
     async run(world) {
       const path = `stations/${world.sandbox.stationId}`;
       await whileBlocked(world, [`${path}/freeze/`, `${path}/unfreeze/`], async () => {
-        await isBlocked(world, "station_frozen");
-        await isDisplayBlocked(world, "station_frozen");
-        isSame("`smart_pos` is offered", await world.routeOffered("smart_pos"), false);
-        isSame("`cash` is offered", await world.routeOffered("cash"), true);
+        await expectBlocked(world, "station_frozen");
+        await expectDisplayBlocked(world, "station_frozen");
+        expectSame("`smart_pos` is offered", await world.routeOffered("smart_pos"), false);
+        expectSame("`cash` is offered", await world.routeOffered("cash"), true);
         const { intentId } = await world.collect("cash");
-        hasStatus(await world.decide(intentId, "attest"), 200);
-        isSame("`status` of the cash intent", (await world.intent(intentId))["status"], "succeeded");
+        expectStatus(await world.decide(intentId, "attest"), 200);
+        expectSame("`status` of the cash intent", (await world.intent(intentId))["status"], "succeeded");
       });
       await world.answered(200, clientLimits.conformancePollMs * 10, () => world.fetchAssignment());
     },
@@ -116,8 +116,8 @@ export const standingChecks: readonly Check[] = [
     async run(world) {
       const path = `stations/${world.sandbox.stationId}`;
       await whileBlocked(world, [`${path}/suspend/`, `${path}/resume/`], async () => {
-        await isBlocked(world, "station_suspended");
-        await isDisplayBlocked(world, "station_suspended");
+        await expectBlocked(world, "station_suspended");
+        await expectDisplayBlocked(world, "station_suspended");
       });
       await world.answered(200, clientLimits.conformancePollMs * 10, () => world.fetchAssignment());
     },
@@ -134,7 +134,7 @@ export const displayStandingChecks: readonly Check[] = [
     async run(world) {
       const path = `devices/${world.sandbox.displayId}`;
       await whileBlocked(world, [`${path}/suspend/`, `${path}/resume/`], () =>
-        isDisplayBlocked(world, "device_suspended"),
+        expectDisplayBlocked(world, "device_suspended"),
       );
     },
   },

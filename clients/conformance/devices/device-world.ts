@@ -1,7 +1,7 @@
 /** The parties of a run with a device under test: the suite's world, the device, and the observer of its requests. */
 import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../../limits.ts";
-import { hasStatus, Mismatch, objectOf } from "../expect.ts";
+import { expectStatus, Mismatch, objectOf } from "../expect.ts";
 import { DEVICE_ROOT, type Exchange, Party, type Wire } from "../http.ts";
 import { CannotRun, type Collection, type World } from "../world.ts";
 import type { DeviceUnderTest, PaymentAct } from "./device.ts";
@@ -129,18 +129,18 @@ export class DeviceWorld {
     );
     const credential = String(enrolled.answer?.json["credential"]);
     // At the end the run verifies that the service refuses this credential.
-    this.world.credentials.push(new Party(this.world.wire, this.kind, "/api/payments/v1/devices/", credential));
+    this.world.credentials.push(new Party(this.world.wire, this.kind, DEVICE_ROOT, credential));
     return { enrolled, credential };
   }
 
   /** Ends the device's credential and issues a new code for it. */
   async reset(): Promise<void> {
-    hasStatus(await this.world.owner.send("POST", `devices/${this.deviceId}/reset/`), 200);
+    expectStatus(await this.world.owner.send("POST", `devices/${this.deviceId}/reset/`), 200);
   }
 
   async issueCode(): Promise<void> {
     const answer = await this.world.owner.send("POST", `devices/${this.deviceId}/enrollment-codes/`, { json: {} });
-    const code = String(objectOf(hasStatus(answer, 201))["code"]);
+    const code = String(objectOf(expectStatus(answer, 201))["code"]);
     this.world.sandbox = {
       ...this.world.sandbox,
       ...(this.kind === "companion" ? { companionCode: code } : { displayCode: code }),
@@ -150,11 +150,11 @@ export class DeviceWorld {
   async whileSuspended(work: () => Promise<void>): Promise<void> {
     const path = `devices/${this.deviceId}`;
     const reason = { json: { reason: "Conformance suite" } };
-    hasStatus(await this.world.owner.send("POST", `${path}/suspend/`, reason), 200);
+    expectStatus(await this.world.owner.send("POST", `${path}/suspend/`, reason), 200);
     try {
       await work();
     } finally {
-      hasStatus(await this.world.owner.send("POST", `${path}/resume/`, reason), 200);
+      expectStatus(await this.world.owner.send("POST", `${path}/resume/`, reason), 200);
     }
   }
 
@@ -192,7 +192,7 @@ export class DeviceWorld {
 
   async end({ intentId, orderId }: Collection): Promise<void> {
     const { status } = await this.world.intent(intentId);
-    if (OPEN.includes(String(status))) hasStatus(await this.world.decide(intentId, "cancel"), 200);
+    if (OPEN.includes(String(status))) expectStatus(await this.world.decide(intentId, "cancel"), 200);
     if ((await this.world.order(orderId))["status"] === "open") await this.world.voidOrder(orderId);
   }
 }

@@ -12,9 +12,8 @@ import {
 import { setTimeout as delay } from "node:timers/promises";
 import { parseJson } from "../../device-kit/guards.ts";
 import { clientLimits } from "../../limits.ts";
+import { DEVICE_ROOT } from "../http.ts";
 import { CannotRun } from "../world.ts";
-
-const ROOT = "/api/payments/v1/devices/";
 
 /** One request of the device. Times are of the monotonic clock, in milliseconds. */
 export interface Observed {
@@ -130,7 +129,7 @@ export class Observer {
     const atMs = performance.now();
     const text = await bodyOf(request);
     const url = request.url ?? "/";
-    const operation = url.startsWith(ROOT) ? url.slice(ROOT.length).replace(/\?.*$/s, "") : url;
+    const operation = url.startsWith(DEVICE_ROOT) ? url.slice(DEVICE_ROOT.length).replace(/\?.*$/s, "") : url;
     const observed: Observed = {
       method: request.method ?? "GET",
       operation,

@@ -1,7 +1,7 @@
 /** The largest payment that one person may attribute to an order without a second person. */
 import { z } from "zod";
 import { formatExactAmount, parseAmount } from "../../../machines/currency.ts";
-import * as bus from "../../../services/bus/messages/attributions.ts";
+import * as bus from "../../../services/bus/messages/attribution-limits.ts";
 import { ApiError, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { backofficeRoute } from "../../http/route.ts";
 import {

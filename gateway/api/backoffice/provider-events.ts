@@ -1,6 +1,6 @@
 /** The audit log of provider configs, their secrets and issues: who changed what, and why. */
 import { z } from "zod";
-import * as bus from "../../../services/bus/messages/provider-configs.ts";
+import * as bus from "../../../services/bus/messages/provider-events.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { moreOfAuditLog, moreOfAuditLogJson, pageOfAuditLogQuery } from "../../http/page.ts";
 import { backofficeRoute } from "../../http/route.ts";

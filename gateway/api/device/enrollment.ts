@@ -1,10 +1,8 @@
 /** A device claims its enrollment code once, and only that answer shows its credential (contract, "POST enroll"). */
 import { z } from "zod";
-import { blockedReason, type KillSwitches } from "../../../machines/standing.ts";
-import type { DeviceSnapshotView } from "../../../machines/views/device-snapshot.ts";
+import { deviceSnapshot } from "../../../machines/views/device-snapshot.ts";
 import { addressBlock } from "../../../services/bus/address-block.ts";
 import * as codes from "../../../services/bus/messages/enrollment-codes.ts";
-import type { ReplyOf } from "../../../services/bus/operation.ts";
 import { ApiError, type Handler } from "../../http/handler-context.ts";
 import { anyone, DEVICE_SCOPES, route } from "../../http/route.ts";
 import { LIMITS } from "../../limits.ts";
@@ -53,27 +51,10 @@ const enrollDevice: Handler<z.infer<typeof enrollBodySchema>> = async (context) 
   const { credential, scopes, ...claimed } = await deps.bus
     .call(codes.enrollDevice, { code: body.code, address })
     .finally(release);
-  const device = { ...snapshotOf(claimed, switches), server_time: serverTime(deps.nowMs()) };
+  // From the claim, because the answer must not fail and the replica may not have the device yet.
+  const device = { ...deviceSnapshot(claimed, switches), server_time: serverTime(deps.nowMs()) };
   return { status: 201, body: { credential, scopes, device }, headers: { "Cache-Control": "no-store" } };
 };
-
-type Claimed = Pick<ReplyOf<typeof codes.enrollDevice>, "organizationId" | "device" | "station">;
-
-/** Makes the snapshot from the claim, because the answer must not fail and the replica may not have the device yet. */
-function snapshotOf({ organizationId, device, station }: Claimed, switches: KillSwitches): DeviceSnapshotView {
-  const { stationId, status: stationStatus } = station;
-  return {
-    device_id: device.deviceId,
-    name: device.name,
-    kind: device.kind,
-    capabilities: device.capabilities,
-    status: device.status,
-    station_name: station.name,
-    station_status: stationStatus,
-    handoff_target: device.handoffTarget,
-    blocked_reason: blockedReason({ organizationId, stationId, stationStatus, device }, switches),
-  };
-}
 
 export const enrollmentRoutes = [
   route({

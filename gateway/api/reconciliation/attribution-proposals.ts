@@ -1,6 +1,6 @@
 /** Attributions by two people: one person proposes, and another confirms or rejects. */
 import { z } from "zod";
-import * as bus from "../../../services/bus/messages/attributions.ts";
+import * as bus from "../../../services/bus/messages/attribution-proposals.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { reconciliationRoute } from "../../http/route.ts";
 import { idSchema, reasonSchema } from "../../http/shared-schemas.ts";

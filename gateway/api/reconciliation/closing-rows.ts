@@ -1,6 +1,6 @@
 /** The rows of a closing's export, in pages. All pages together are the file for `clients/verify-closing.mjs`. */
 import { z } from "zod";
-import * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
+import * as bus from "../../../services/bus/messages/reconciliation-closings.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { pageAfterQuery } from "../../http/page.ts";
 import { reconciliationRoute } from "../../http/route.ts";

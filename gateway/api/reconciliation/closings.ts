@@ -1,6 +1,7 @@
 /** Signed closings of periods, and the public keys that verify them. */
 import { z } from "zod";
-import * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
+import * as bus from "../../../services/bus/messages/reconciliation-closings.ts";
+import { PERIOD_KINDS } from "../../../services/bus/messages/reconciliation-periods.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, queryId } from "../../http/page.ts";
 import { reconciliationRoute } from "../../http/route.ts";
@@ -46,7 +47,7 @@ const EXAMPLE = {
 } as const;
 
 export const periodKindSchema = z
-  .enum(bus.PERIOD_KINDS)
+  .enum(PERIOD_KINDS)
   .meta({ id: "PeriodKind", description: "A day is a booking day of the statement's lines." });
 export const closingSchema = z
   .object({

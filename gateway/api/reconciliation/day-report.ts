@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { formatExactAmount } from "../../../machines/currency.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
-import * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
+import * as bus from "../../../services/bus/messages/day-report.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { queryId } from "../../http/page.ts";
 import { reconciliationRoute } from "../../http/route.ts";

@@ -1,5 +1,6 @@
 /** Periods of statement accounts: their states, what is missing before a closing, and the closing. */
 import { z } from "zod";
+import * as closings from "../../../services/bus/messages/reconciliation-closings.ts";
 import * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
 import { created, ok, type SessionHandler } from "../../http/handler-context.ts";
 import { queryId, queryNumber } from "../../http/page.ts";
@@ -136,7 +137,7 @@ function periodJson(period: bus.Period): z.infer<typeof periodSchema> {
 const closePeriod: SessionHandler<z.infer<typeof closePeriodBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
   const { account_id: accountId, kind, from_date: fromDate, reason } = body;
-  const { closing } = await deps.bus.call(bus.closePeriod, { caller, accountId, kind, fromDate, reason });
+  const { closing } = await deps.bus.call(closings.closePeriod, { caller, accountId, kind, fromDate, reason });
   return created(closingJson(closing));
 };
 
@@ -159,7 +160,7 @@ export const periodRoutes = [
     path: `${periods}close/`,
     operation: "closePeriod",
     summary: "Close a day or a month of an account",
-    description: `A closed period never opens again: its files can no longer be withdrawn, and a line or an issue that comes later is an issue of the kind \`after_closing\`. When the same person repeats the request with the same body, the answer is the same closing. The \`reason\` of a \`conflict\` is one of ${bus.CLOSING_CONFLICTS.map((word) => `\`${word}\``).join(", ")}.`,
+    description: `A closed period never opens again: its files can no longer be withdrawn, and a line or an issue that comes later is an issue of the kind \`after_closing\`. When the same person repeats the request with the same body, the answer is the same closing. The \`reason\` of a \`conflict\` is one of ${closings.CLOSING_CONFLICTS.map((word) => `\`${word}\``).join(", ")}.`,
     body: closePeriodBodySchema,
     replies: { 201: { description: "The signed closing.", schema: closingSchema } },
     errors: ["not_found", "conflict"],

@@ -1,13 +1,7 @@
 /** A consumer reads its deliveries and requests one again (contract, "Webhook-related read and replay endpoints"). */
 import { z } from "zod";
 import { eventTime } from "../../../services/bus/messages/robotics-events.ts";
-import {
-  DELIVERY_EVENT_TYPES,
-  DELIVERY_STATUSES,
-  type Delivery,
-  listConsumerWebhookDeliveries,
-  redeliverWebhook as redeliver,
-} from "../../../services/bus/messages/webhook-deliveries.ts";
+import * as messages from "../../../services/bus/messages/webhook-deliveries.ts";
 import { idempotencyHeaderSchema, idempotencyKey } from "../../http/command-id.ts";
 import { type ConsumerHandler, ok } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
@@ -15,8 +9,8 @@ import { route, consumer as who } from "../../http/route.ts";
 import { idSchema, optionalTimestamp, timestampSchema } from "../../http/shared-schemas.ts";
 import { endedTaskSchema, filialPayloadSchema, offeredTaskSchema, testPayloadSchema } from "./webhook-events.ts";
 
-const eventTypeSchema = z.enum(DELIVERY_EVENT_TYPES).meta({ id: "WebhookEventType" });
-const statusSchema = z.enum(DELIVERY_STATUSES).meta({ id: "WebhookDeliveryStatus" });
+const eventTypeSchema = z.enum(messages.DELIVERY_EVENT_TYPES).meta({ id: "WebhookEventType" });
+const statusSchema = z.enum(messages.DELIVERY_STATUSES).meta({ id: "WebhookDeliveryStatus" });
 const payloadSchema = z
   .union([offeredTaskSchema, endedTaskSchema, filialPayloadSchema, testPayloadSchema])
   .meta({ description: "As the event's type has it; see `webhooks`." });
@@ -82,7 +76,7 @@ type DeliveryJson = z.infer<typeof deliverySchema>;
  * A delivery in JSON. The event and its time come from the sent body. The fields of a payload keep their order, so that a reader
  * can reproduce the exact bytes of the body.
  */
-export function deliveryJson(delivery: Delivery): DeliveryJson {
+export function deliveryJson(delivery: messages.Delivery): DeliveryJson {
   const { created_at, payload } = JSON.parse(delivery.body) as Pick<DeliveryJson, "created_at" | "payload">;
   return {
     delivery_id: delivery.deliveryId,
@@ -101,14 +95,14 @@ const listWebhookDeliveries: ConsumerHandler<z.infer<typeof deliveriesQuerySchem
   const { consumer, deps, query } = context;
   const { event_type: eventType, status, since_id: sinceId, limit } = query;
   const request = { consumer, eventType, status, sinceId, limit };
-  const { deliveries, hasMore } = await deps.bus.call(listConsumerWebhookDeliveries, request);
+  const { deliveries, hasMore } = await deps.bus.call(messages.listConsumerWebhookDeliveries, request);
   return ok({ webhook_deliveries: deliveries.map(deliveryJson), has_more: hasMore });
 };
 
 const redeliverWebhook: ConsumerHandler = async (context) => {
   const { consumer, deps } = context;
   const request = { consumer, deliveryId: context.id("delivery_id"), idempotencyKey: idempotencyKey(context) };
-  const { delivery } = await deps.bus.call(redeliver, request);
+  const { delivery } = await deps.bus.call(messages.redeliverWebhook, request);
   return { status: 202, body: deliveryJson(delivery) };
 };
 

@@ -1,8 +1,8 @@
 /** Why the service refuses a decision. Each reason of a `conflict` has its own text; other failures have their general texts. */
 import type { IMPORT_CONFLICTS } from "../../../services/bus/messages/import-decisions.ts";
 import type { ISSUE_CONFLICTS } from "../../../services/bus/messages/issues.ts";
+import type { CLOSING_CONFLICTS } from "../../../services/bus/messages/reconciliation-closings.ts";
 import type { MATCH_CONFLICTS } from "../../../services/bus/messages/reconciliation-matches.ts";
-import type { CLOSING_CONFLICTS } from "../../../services/bus/messages/reconciliation-periods.ts";
 import type { MAPPING_CONFLICTS } from "../../../services/bus/messages/statement-mappings.ts";
 import { errorText } from "../shared/error-texts.ts";
 import type { Failure } from "../shared/failures.ts";

@@ -31,6 +31,15 @@ export const callerSchema = z.object({
 });
 export type Caller = z.infer<typeof callerSchema>;
 
+/** A person as an actor of an audit log: the kind is the role. */
+export const personActor = ({ role, userId, name }: Pick<Caller, "role" | "userId" | "name">) => ({
+  kind: role,
+  id: userId,
+  name,
+});
+/** The operator of the installation, who acts on the bus only. Station logs and tables name the registry. */
+export const OPERATOR = { kind: "registry" as const, id: 0, name: "operator" };
+
 /** An entry of the CREDENTIALS bucket; the key is the device credential's SHA-256 in hex. */
 export const credentialEntrySchema = z.object({
   deviceId: z.int().positive(),

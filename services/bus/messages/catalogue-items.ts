@@ -3,16 +3,15 @@
  * `not_found`. Amounts are minor units as strings of digits.
  */
 import { z } from "zod";
-import { AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
+import { amountMinorSchema as unitAmountMinor } from "./amount.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { creationSchema as creation } from "./creation.ts";
 import { currencySchema } from "./currency.ts";
 import { nameSchema as name } from "./name.ts";
 
 const id = z.int().positive();
-const unitAmountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
 /** The heading on the cashier's screen; empty for none. */
 const category = z.union([z.literal(""), name]);
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { repeatable } from "../operation.ts";
-import { pageAfter, pageBefore } from "../page.ts";
+import { pageBefore, pageLimit, pageOfAuditLog } from "../page.ts";
 import { actorSchema, callerSchema as caller, ROLES } from "./caller.ts";
 
 const id = z.int().positive();
@@ -51,7 +51,7 @@ export const throughId = { throughId: id.nullable() };
  */
 export const listEvents = repeatable(
   "registry.listEvents",
-  z.object({ caller, ...auditLogSearch, ...pageAfter, ...pageBefore }),
+  z.object({ caller, ...auditLogSearch, ...pageOfAuditLog }),
   z.object({ events: z.array(registryEventSchema), ...throughId }),
 );
 
@@ -71,12 +71,7 @@ export type AuditEvent = z.infer<typeof auditEventSchema>;
 /** A station's events by version, oldest first. A page ends with a whole commit. */
 export const listStationEvents = repeatable(
   "audit.listStationEvents",
-  z.object({
-    caller,
-    stationId: id,
-    sinceVersion: z.int().min(0),
-    limit: z.int().min(1).max(BOUNDS.listed),
-  }),
+  z.object({ caller, stationId: id, sinceVersion: z.int().min(0), limit: pageLimit }),
   z.object({ events: z.array(auditEventSchema), hasMore: z.boolean() }),
 );
 

@@ -5,11 +5,11 @@ import { z } from "zod";
 import { INTENT_STATES, ROUTES } from "../../../machines/payment-intent.ts";
 import { SETTLEMENT_REFUSALS } from "../../../machines/station/reply.ts";
 import { ORDER_STATUSES } from "../../../machines/station/state.ts";
-import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
+import { BOUNDS } from "../bounds.ts";
 import { repeatable } from "../operation.ts";
+import { amountMinorSchema as amountMinor } from "./amount.ts";
 
 const id = z.int().positive();
-const amountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
 
 /**
  * An ended PaymentIntent, as a station has committed it. This product writes and reads it, so the schema checks only a

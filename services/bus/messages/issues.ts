@@ -9,17 +9,16 @@
  * `ended`: its cause is gone. When the cause comes back, the issue opens again.
  */
 import { z } from "zod";
-import { AMOUNT_MINOR_PATTERN, BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
+import { BOUNDS } from "../bounds.ts";
 import { malformedReasonSchema } from "../malformed-reasons.ts";
 import { once, repeatable } from "../operation.ts";
+import { pageBefore } from "../page.ts";
+import { amountMinorSchema as amountMinor, signedMinorSchema as signedMinor } from "./amount.ts";
 import { actorSchema, callerSchema as caller } from "./caller.ts";
 import { creationSchema as creation } from "./creation.ts";
 import { detailsSchema, reasonSchema as reason } from "./sentence.ts";
 
 const id = z.int().positive();
-const amountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
-/** An amount in a statement: refunds and fees are negative. */
-const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
 
 /** Kinds of issues that a provider's callback, or its answer to a poll, can raise (contract, "Rules" 7). */
 export const CALLBACK_ISSUE_KINDS = [
@@ -237,12 +236,7 @@ export type IssueFilter = z.infer<typeof issueFilterSchema>;
 /** Newest first; `beforeId` continues a list. */
 export const listIssues = repeatable(
   "providers.listIssues",
-  z.object({
-    caller,
-    ...issueFilterSchema.shape,
-    beforeId: id.optional(),
-    limit: z.int().min(1).max(BOUNDS.listed),
-  }),
+  z.object({ caller, ...issueFilterSchema.shape, ...pageBefore }),
   z.object({ issues: z.array(issueSchema), hasMore: z.boolean() }),
 );
 
@@ -294,7 +288,7 @@ export const commentIssue = once(
 );
 /**
  * Pays this order with the issue's payment, through the payment seam. When the seam refuses, the issue stays open.
- * Above the organization's limit one person can only propose it (`attributions.ts`). Refuses with `conflict` and a
+ * Above the organization's limit one person can only propose it (`attribution-proposals.ts`). Refuses with `conflict` and a
  * reason of `ISSUE_CONFLICTS`. When the same person repeats the request with the same order and reason, the answer is
  * the same.
  */

@@ -2,15 +2,15 @@
 import { z } from "zod";
 import { ROUTES } from "../../../machines/payment-intent.ts";
 import { ORDER_STATUSES } from "../../../machines/station/state.ts";
-import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
+import { BOUNDS } from "../bounds.ts";
 import { once, repeatable, repeatableWithKey } from "../operation.ts";
 import { pageBefore } from "../page.ts";
+import { amountMinorSchema as amountMinor } from "./amount.ts";
 import { barrierSchema, callerSchema } from "./caller.ts";
 import { idempotencyKeySchema } from "./creation.ts";
 import { nameSchema } from "./name.ts";
 
 const id = z.int().positive();
-const amountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
 
 const orderLineInputSchema = z.object({
   name: nameSchema,

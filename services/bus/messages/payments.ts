@@ -5,14 +5,14 @@
  */
 import { z } from "zod";
 import { INTENT_STATES, ROUTES, UNCLEAR_REASONS } from "../../../machines/payment-intent.ts";
-import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
+import { BOUNDS } from "../bounds.ts";
 import { repeatable } from "../operation.ts";
 import { pageBefore } from "../page.ts";
+import { amountMinorSchema as amountMinor } from "./amount.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { dateSchema } from "./date.ts";
 
 const id = z.int().positive();
-const amountMinor = z.string().regex(AMOUNT_MINOR_PATTERN);
 const status = z.enum(INTENT_STATES).exclude(["settling"]);
 
 export const paymentSchema = z.object({

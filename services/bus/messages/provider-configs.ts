@@ -1,13 +1,9 @@
-/**
- * The owner's payment providers, and the audit log of their configs and issues. All operations except the seed need
- * `organization.manage`.
- */
+/** The owner's payment providers. All operations except the seed need `organization.manage`. */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
-import { pageAfter, pageBefore } from "../page.ts";
-import { actorSchema, barrierSchema, callerSchema as caller } from "./caller.ts";
-import { auditLogSearch, throughId } from "./events.ts";
+import { pageAfter } from "../page.ts";
+import { barrierSchema, callerSchema as caller } from "./caller.ts";
 import { nameSchema } from "./name.ts";
 import { reasonSchema } from "./sentence.ts";
 
@@ -105,34 +101,4 @@ export const rotateProviderSecret = once(
     reason,
   }),
   z.object({ config: providerConfigSchema, newSecrets: z.record(z.string(), z.string()) }),
-);
-
-/** `provider_issue` is the older name of `issue`, from before runs raised issues. */
-export const PROVIDER_EVENT_SUBJECTS = [
-  "provider_config",
-  "provider_issue",
-  "issue",
-  "statement_line",
-  "organization",
-] as const;
-
-/** One entry of the audit log of provider configs and issues; never a secret. */
-export const providerEventSchema = z.object({
-  eventId: id,
-  atMs: z.number(),
-  actor: actorSchema,
-  action: z.string(),
-  subject: z.object({ kind: z.enum(PROVIDER_EVENT_SUBJECTS), id }),
-  data: z.record(z.string(), z.unknown()),
-});
-export type ProviderEventEntry = z.infer<typeof providerEventSchema>;
-
-/**
- * Oldest first after `sinceId`; without it newest first, before `beforeId` if that is given. A new event never
- * has a lower id than an event that was already read.
- */
-export const listProviderEvents = repeatable(
-  "providers.listProviderEvents",
-  z.object({ caller, ...auditLogSearch, ...pageAfter, ...pageBefore }),
-  z.object({ events: z.array(providerEventSchema), ...throughId }),
 );

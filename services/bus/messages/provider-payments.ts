@@ -4,8 +4,9 @@
  */
 import { z } from "zod";
 import { PROVIDER_END_REASONS } from "../../../machines/payment-intent.ts";
-import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
+import { BOUNDS } from "../bounds.ts";
 import { repeatable } from "../operation.ts";
+import { amountMinorSchema } from "./amount.ts";
 
 const id = z.int().positive();
 
@@ -24,7 +25,7 @@ export const createProviderPayment = repeatable(
     organizationId: id,
     configId: id,
     orderDisplayNumber: id,
-    amountMinor: z.string().regex(AMOUNT_MINOR_PATTERN),
+    amountMinor: amountMinorSchema,
     currency: z.string().length(BOUNDS.currencyCharacters),
     expiresAtMs: z.number(),
   }),

@@ -3,16 +3,16 @@
  * payment, and the decisions of people. Every operation needs `reconciliation.manage`. Amounts are signed minor units.
  */
 import { z } from "zod";
-import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
+import { BOUNDS } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
+import { pageAfter, pageBefore } from "../page.ts";
+import { signedMinorSchema as signedMinor } from "./amount.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { ISSUE_KINDS } from "./issues.ts";
 import { reasonSchema as reason } from "./sentence.ts";
 import { LINE_KINDS } from "./statement-formats.ts";
 
 const id = z.int().positive();
-const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
-const limit = z.int().min(1).max(BOUNDS.listed);
 
 /** `exact`: a run has found it by reference and amount. `confirmed`: a person has decided it. */
 export const MATCH_TIERS = ["exact", "confirmed"] as const;
@@ -95,8 +95,7 @@ export const listMatches = repeatable(
     accountId: id.optional(),
     lineId: id.optional(),
     transactionId: id.optional(),
-    beforeId: id.optional(),
-    limit,
+    ...pageBefore,
   }),
   z.object({ matches: z.array(matchSchema), hasMore: z.boolean() }),
 );
@@ -104,7 +103,7 @@ export const listMatches = repeatable(
 /** By line; `sinceId` is the last line of the page before. */
 export const listCandidates = repeatable(
   "reconciliation.listCandidates",
-  z.object({ caller, accountId: id.optional(), lineId: id.optional(), sinceId: z.int().min(0), limit }),
+  z.object({ caller, accountId: id.optional(), lineId: id.optional(), ...pageAfter }),
   z.object({ lines: z.array(lineCandidatesSchema), hasMore: z.boolean() }),
 );
 

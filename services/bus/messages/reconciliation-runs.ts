@@ -4,15 +4,15 @@
  * minor units.
  */
 import { z } from "zod";
-import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
+import { pageBefore, pageLimit } from "../page.ts";
+import { signedMinorSchema as signedMinor } from "./amount.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { dateSchema } from "./date.ts";
 import { ISSUE_KINDS } from "./issues.ts";
 
 const id = z.int().positive();
 const date = z.iso.date();
-const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
 
 export const RUN_STATUSES = ["running", "done", "failed"] as const;
 /** The steps of a run, in order. */
@@ -86,12 +86,7 @@ export const getRun = repeatable(
 /** Newest first; `beforeId` continues a list. */
 export const listRuns = repeatable(
   "reconciliation.listRuns",
-  z.object({
-    caller,
-    accountId: id.optional(),
-    beforeId: id.optional(),
-    limit: z.int().min(1).max(BOUNDS.listed),
-  }),
+  z.object({ caller, accountId: id.optional(), ...pageBefore }),
   z.object({ runs: z.array(runSchema), hasMore: z.boolean() }),
 );
 
@@ -107,7 +102,7 @@ export const compareRuns = repeatable(
     previousRunId: id.optional(),
     change: z.enum(RUN_CHANGES),
     afterIssueId: z.int().min(0),
-    limit: z.int().min(1).max(BOUNDS.listed),
+    limit: pageLimit,
   }),
   z.object({
     previousRunId: id.nullable(),

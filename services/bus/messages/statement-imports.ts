@@ -5,9 +5,9 @@
  *   createImport ──► needs_format ── confirmImportFormat ──► waiting ──► importing ──► imported | held | refused
  */
 import { z } from "zod";
-import { SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { repeatable } from "../operation.ts";
 import { pageBefore } from "../page.ts";
+import { signedMinorSchema as signedMinor } from "./amount.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { decisionSchema, IMPORT_STATUSES } from "./import-decisions.ts";
 import { nameSchema } from "./name.ts";
@@ -15,7 +15,6 @@ import { ENCODINGS } from "./statement-formats.ts";
 
 const id = z.int().positive();
 const count = z.int().min(0);
-const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
 /** The longest file: 2 GiB, about ten million lines. */

@@ -3,19 +3,17 @@
  * `reconciliation.manage`.
  */
 import { z } from "zod";
-import { BOUNDS, SIGNED_AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { malformedReasonSchema } from "../malformed-reasons.ts";
 import { repeatable } from "../operation.ts";
+import { pageLimit } from "../page.ts";
+import { signedMinorSchema as signedMinor } from "./amount.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { dateSchema } from "./date.ts";
 import { LINE_KINDS } from "./statement-formats.ts";
 
 const id = z.int().positive();
 const date = z.iso.date();
-/** A statement may have larger amounts than any order. */
-const signedMinor = z.string().regex(SIGNED_AMOUNT_MINOR_PATTERN);
 const position = z.int().positive();
-const limit = z.int().min(1).max(BOUNDS.listed);
 
 /** The fields of a statement line (`StatementLine` of services/reconciliation/formats). */
 const statementLineShape = {
@@ -91,7 +89,7 @@ export const listLines = repeatable(
     toDate: dateSchema.optional(),
     ...filter,
     after: z.object({ bookedOn: dateSchema, lineId: z.int().min(0) }).optional(),
-    limit,
+    limit: pageLimit,
   }),
   z.object({ lines: z.array(statementLineSchema), hasMore: z.boolean() }),
 );
@@ -99,7 +97,7 @@ export const listLines = repeatable(
 /** In the order of the file; each line with its position there. Refuses with `not_found`. */
 export const listImportLines = repeatable(
   "reconciliation.listImportLines",
-  z.object({ caller, importId: id, ...filter, sincePosition: z.int().min(0), limit }),
+  z.object({ caller, importId: id, ...filter, sincePosition: z.int().min(0), limit: pageLimit }),
   z.object({ lines: z.array(statementLineSchema.extend({ position })), hasMore: z.boolean() }),
 );
 
@@ -114,7 +112,7 @@ export const listMalformedRows = repeatable(
     accountId: id.optional(),
     importId: id.optional(),
     after: z.object({ importId: z.int().min(0), position: z.int().min(0) }).optional(),
-    limit,
+    limit: pageLimit,
   }),
   z.object({ rows: z.array(listedMalformedRowSchema), hasMore: z.boolean() }),
 );

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { once, repeatable } from "../operation.ts";
 import { pageAfter } from "../page.ts";
+import { signedMinorSchema as signedMinor } from "./amount.ts";
 import { callerSchema as caller } from "./caller.ts";
 import { csvMappingShape } from "./csv-mapping.ts";
 import { nameSchema } from "./name.ts";
@@ -14,7 +15,6 @@ import { malformedRowSchema, readLineSchema } from "./statement-lines.ts";
 const id = z.int().positive();
 const version = z.int().positive();
 const count = z.int().min(0);
-const signedMinor = z.string().regex(/^-?\d+$/);
 
 const statementMappingSchema = z.object({
   mappingId: id,

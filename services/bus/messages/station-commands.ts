@@ -15,8 +15,9 @@ import { BLOCKED_REASONS, DEVICE_STATUSES, STATION_STATUSES } from "../../../mac
 import type { StationCommand } from "../../../machines/station/command.ts";
 import type { StationReply } from "../../../machines/station/reply.ts";
 import { CAPABILITIES, DEVICE_KINDS } from "../../../machines/station/state.ts";
-import { AMOUNT_MINOR_PATTERN, BOUNDS } from "../bounds.ts";
+import { BOUNDS } from "../bounds.ts";
 import type { FieldError } from "../field-errors.ts";
+import { amountMinorSchema } from "./amount.ts";
 
 /**
  * The commands that a gateway or the relay may send. An intent's creation has only the order's id: the host reads the
@@ -106,7 +107,7 @@ export const deviceDescriptionSchema = z.object({
 export const orderSnapshotSchema = z.object({
   orderId: id,
   orderDisplayNumber: id,
-  amountMinor: z.string().regex(AMOUNT_MINOR_PATTERN),
+  amountMinor: amountMinorSchema,
   currency,
   status: z.enum(["open", "paid", "voided"]),
   revision,

@@ -66,11 +66,11 @@ export async function listProviderConfigs(
   filter: {
     readonly organizationId: number;
     readonly filialId: number | undefined;
-    readonly sinceId: number | undefined;
+    readonly sinceId: number;
     readonly limit: number;
   },
 ): Promise<ConfigRow[]> {
-  const { organizationId, sinceId = 0, limit } = filter;
+  const { organizationId, sinceId, limit } = filter;
   const ofFilial = filter.filialId === undefined ? sql`` : sql`and filial_id = ${filter.filialId}`;
   return sql<ConfigRow[]>`
     select * from provider_configs where organization_id = ${organizationId} and config_id > ${sinceId} ${ofFilial}

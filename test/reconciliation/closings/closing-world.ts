@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import type { Caller } from "../../../services/bus/messages/caller.ts";
-import type * as bus from "../../../services/bus/messages/reconciliation-periods.ts";
+import type * as bus from "../../../services/bus/messages/reconciliation-closings.ts";
 import { RefusedError } from "../../../services/bus/refusals.ts";
 import { closePeriod, listClosingItems } from "../../../services/reconciliation/closings.ts";
 import { listPeriods } from "../../../services/reconciliation/periods.ts";

@@ -1,7 +1,7 @@
 /** The report of a filial's day: its totals are those of real payments and lines, and its parts add up to them. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { DayTotals } from "../../../services/bus/messages/reconciliation-periods.ts";
+import type { DayTotals } from "../../../services/bus/messages/day-report.ts";
 import { canonicalTimeZone } from "../../../services/bus/time-zones.ts";
 import { reportDay } from "../../../services/reconciliation/day-report.ts";
 import { DAY, type RunDatabase, type RunWorld, startRunDatabase } from "../matching/run-world.ts";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Closing } from "../../../services/bus/messages/reconciliation-periods.ts";
+import type { Closing } from "../../../services/bus/messages/reconciliation-closings.ts";
 import { type CanonicalObject, canonicalJson } from "../../../services/reconciliation/canonical-json.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { DAY, type RunDatabase, type RunWorld, startRunDatabase } from "../matching/run-world.ts";

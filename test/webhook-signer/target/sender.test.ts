@@ -6,6 +6,7 @@ import { openConnection } from "../../../services/webhook-signer/http/open-conne
 import type { Sender } from "../../../services/webhook-signer/http/send-result.ts";
 import { TARGET_LIMITS } from "../../../services/webhook-signer/limits.ts";
 import { isPublicAddress } from "../../../services/webhook-signer/target/address-rule.ts";
+import { eventually } from "../../support/wait-for.ts";
 import {
   answering,
   OK,
@@ -34,11 +35,6 @@ async function target(onBytes: OnBytes): Promise<RawTarget & { readonly url: str
 
 const answerOf = (status: string, headers: string[] = [], body = ""): string =>
   [`HTTP/1.1 ${status}`, `content-length: ${Buffer.byteLength(body, "latin1")}`, ...headers, "", body].join("\r\n");
-
-const until = async (holds: () => boolean): Promise<void> => {
-  for (let turn = 0; turn < 2_000 && !holds(); turn += 1) await new Promise((go) => setTimeout(go, 10));
-  expect(holds()).toBe(true);
-};
 
 describe("sender: the request", () => {
   test("it is a POST over HTTP/1.1 with the caller's body, and it asks for an answer without compression", async () => {
@@ -143,7 +139,7 @@ describe("sender: the answer", () => {
     const result = await sendHere(sender, url);
     expect(result).toMatchObject({ error: null, status: 200, truncated: true });
     expect(result.responseBody).toBe("a".repeat(TARGET_LIMITS.excerptBytes));
-    await until(() => sockets[0]?.destroyed === true);
+    await eventually(() => sockets[0]?.destroyed === true);
     expect(written).toBeLessThan(1e8);
   });
 
@@ -187,7 +183,7 @@ describe("sender: the answer", () => {
   ])("%s: answer_invalid", async (_what, answer) => {
     const { url, sockets } = await target(answering(answer));
     expect(await sendHere(sender, url)).toMatchObject({ error: "answer_invalid" });
-    await until(() => sockets[0]?.destroyed === true);
+    await eventually(() => sockets[0]?.destroyed === true);
   });
 
   test("an answer after a 103: it counts like every other one", async () => {
@@ -226,7 +222,7 @@ describe("sender: time limits", () => {
     expect(result).toMatchObject({ error: "timed_out", status: 200 });
     expect(result.totalMs).toBeGreaterThan(attemptMs - 20);
     expect(result.totalMs).toBeLessThan(attemptMs + 500);
-    await until(() => sockets[0]?.destroyed === true);
+    await eventually(() => sockets[0]?.destroyed === true);
     await limited.close();
   });
 
@@ -243,22 +239,22 @@ describe("sender: time limits", () => {
     const { url, sockets } = await target(() => undefined);
     const controller = new AbortController();
     const sending = sendHere(sender, url, controller.signal);
-    await until(() => sockets.length === 1);
+    await eventually(() => sockets.length === 1);
     const gone = new Error("gone");
     controller.abort(gone);
     await expect(sending).rejects.toBe(gone);
-    await until(() => sockets[0]?.destroyed === true);
+    await eventually(() => sockets[0]?.destroyed === true);
   });
 
   test("the sender is closed: attempts under way and later ones reject", async () => {
     const { url, sockets } = await target(() => undefined);
     const sending = sendHere(sender, url);
-    await until(() => sockets.length === 1);
+    await eventually(() => sockets.length === 1);
     const rejection = expect(sending).rejects.toThrow("The sender is closed.");
     await sender.close();
     await rejection;
     await expect(sendHere(sender, url)).rejects.toThrow("The sender is closed.");
-    await until(() => sockets[0]?.destroyed === true);
+    await eventually(() => sockets[0]?.destroyed === true);
   });
 });
 

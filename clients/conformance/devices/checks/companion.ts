@@ -1,6 +1,6 @@
 /** How a smart POS companion handles its assignments, and how it reports. */
 import { perRun } from "../../check.ts";
-import { hasField, holds, isNot, isSame } from "../../expect.ts";
+import { expectField, expectNot, expectSame, expectThat } from "../../expect.ts";
 import type { Collection } from "../../world.ts";
 import { laterFields, newEtag, olderClock } from "../answer-changes.ts";
 import type { PaymentAct } from "../device.ts";
@@ -35,9 +35,9 @@ async function collects(world: DeviceWorld, operation: string | undefined, fault
   try {
     const work = async (collection: Collection): Promise<void> => {
       const { json } = await world.reported(collection);
-      isSame("`outcome` of the report", json["outcome"], "reported_success");
+      expectSame("`outcome` of the report", json["outcome"], "reported_success");
       if (watchMs > 0) await world.watch(watchMs);
-      isSame("keys of the reports", keysOf(world.reportsOf(collection)), 1);
+      expectSame("keys of the reports", keysOf(world.reportsOf(collection)), 1);
     };
     await world.collecting("approve", work, { before });
   } finally {
@@ -50,7 +50,7 @@ const reports =
   (world) =>
     world.collecting(act, async (collection) => {
       const { json } = await world.reported(collection);
-      isSame("`outcome` of the report", json["outcome"], outcome);
+      expectSame("`outcome` of the report", json["outcome"], outcome);
     });
 
 /** The first report fails; the device repeats it with the same key. */
@@ -66,8 +66,9 @@ async function repeats(world: DeviceWorld, fault: Fault): Promise<readonly [Obse
     { before },
   );
   const [first, second] = found as [Observed, Observed];
-  for (const each of found.slice(1)) isSame("`client_idempotency_key` of the repetition", keyOf(each), keyOf(first));
-  isSame("the repeated report", second.json, first.json);
+  for (const each of found.slice(1))
+    expectSame("`client_idempotency_key` of the repetition", keyOf(each), keyOf(first));
+  expectSame("the repeated report", second.json, first.json);
   return [first, second];
 }
 
@@ -144,13 +145,13 @@ export const reportChecks: readonly DeviceCheck[] = [
     run: (world) =>
       world.collecting("approve", async (collection) => {
         const { json } = await world.reported(collection);
-        isSame("`outcome` of the report", json["outcome"], "reported_success");
-        hasField(json, "client_idempotency_key", "text");
+        expectSame("`outcome` of the report", json["outcome"], "reported_success");
+        expectField(json, "client_idempotency_key", "text");
         for (const name of Object.keys(json))
-          holds("fields of the report", FIELDS.includes(name), FIELDS.join(", "), name);
+          expectThat("fields of the report", FIELDS.includes(name), FIELDS.join(", "), name);
         const others = world.requests(REPORT).filter((each) => each.json["intent_id"] !== collection.intentId);
         for (const other of others)
-          isNot("`client_idempotency_key` of another collection", keyOf(other), json["client_idempotency_key"]);
+          expectNot("`client_idempotency_key` of another collection", keyOf(other), json["client_idempotency_key"]);
       }),
   },
   {
@@ -178,7 +179,7 @@ export const reportChecks: readonly DeviceCheck[] = [
       world.collecting("approve_twice", async (collection) => {
         await world.reported(collection);
         await world.watch(SECOND_REPORT_MS);
-        isSame("keys of the reports", keysOf(world.reportsOf(collection)), 1);
+        expectSame("keys of the reports", keysOf(world.reportsOf(collection)), 1);
       }),
   },
   {
@@ -206,7 +207,7 @@ export const reportChecks: readonly DeviceCheck[] = [
         const [first, second] = await repeats(world, fault);
         const gapMs = second.atMs - (first.answer?.atMs ?? 0);
         const atLeastMs = RETRY_AFTER_SECONDS * 1_000 - EARLY_MS;
-        holds(
+        expectThat(
           "milliseconds until the repetition",
           gapMs >= atLeastMs,
           `at least ${RETRY_AFTER_SECONDS} s`,
@@ -234,7 +235,7 @@ export const reportChecks: readonly DeviceCheck[] = [
           () => world.reportsOf(collection).find(({ answer }) => answer?.status === 200),
           Math.max(AFTER_EXPIRY_MS, world.device.stepMs),
         );
-        isSame("keys of the reports", keysOf(world.reportsOf(collection)), 1);
+        expectSame("keys of the reports", keysOf(world.reportsOf(collection)), 1);
       }),
   },
   {
@@ -253,8 +254,8 @@ export const reportChecks: readonly DeviceCheck[] = [
             await world.reported(collection);
           });
           const all = world.reportsOf(collection);
-          isSame("keys of the reports", keysOf(all), 1);
-          isSame("the report after the power cut", all.at(-1)?.json, all[0]?.json);
+          expectSame("keys of the reports", keysOf(all), 1);
+          expectSame("the report after the power cut", all.at(-1)?.json, all[0]?.json);
         });
       } finally {
         end();
@@ -282,8 +283,8 @@ export const reportChecks: readonly DeviceCheck[] = [
               LIFETIME_SECONDS * 1_000 + AFTER_EXPIRY_MS,
             );
           });
-          isSame("`outcome` of a payment that a power cut has ended", first.json["outcome"], "reported_unknown");
-          isSame("keys of the reports", keysOf(world.reportsOf(collection)), 1);
+          expectSame("`outcome` of a payment that a power cut has ended", first.json["outcome"], "reported_unknown");
+          expectSame("keys of the reports", keysOf(world.reportsOf(collection)), 1);
         },
         { lifetimeSeconds: LIFETIME_SECONDS },
       ),
@@ -305,7 +306,7 @@ export const reportChecks: readonly DeviceCheck[] = [
             () => world.reportsOf(collection).find(({ answer }) => answer !== undefined),
             LIFETIME_SECONDS * 1_000 + AFTER_EXPIRY_MS,
           );
-          isSame("`outcome` of a payment without an answer", first.json["outcome"], "reported_unknown");
+          expectSame("`outcome` of a payment without an answer", first.json["outcome"], "reported_unknown");
           await world.device.finish();
           await world.watch(SECOND_REPORT_MS);
           lapsedIn(world).reports = world.reportsOf(collection);
@@ -323,7 +324,7 @@ export const reportChecks: readonly DeviceCheck[] = [
     async run(world) {
       const final = lapsedIn(world).reports.filter(({ answer }) => answer?.status === 409);
       const repeated = final.filter((one, nth) => final.findIndex((other) => keyOf(other) === keyOf(one)) !== nth);
-      isSame("reports after 409 under the same key", repeated.length, 0);
+      expectSame("reports after 409 under the same key", repeated.length, 0);
     },
   },
 ];

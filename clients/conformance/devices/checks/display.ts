@@ -1,7 +1,7 @@
 /** The states that a customer display must show. */
 import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../../../limits.ts";
-import { holds, isNot, isSame, Mismatch } from "../../expect.ts";
+import { expectNot, expectSame, expectThat, Mismatch } from "../../expect.ts";
 import { AMOUNT, type Collection, type Line } from "../../world.ts";
 import { laterFields, newEtag, olderClock } from "../answer-changes.ts";
 import type { Shown } from "../device.ts";
@@ -97,7 +97,7 @@ export const displayChecks: readonly DeviceCheck[] = [
       await world.watch(POLLS_MS);
       const polls = world.requests(DISPLAY, fromMs).length;
       const everyMs = Math.round(POLLS_MS / Math.max(polls, 1));
-      holds(
+      expectThat(
         "milliseconds between two polls",
         everyMs >= POLL_MS.least && everyMs <= POLL_MS.most,
         "around 2000",
@@ -140,7 +140,7 @@ export const displayChecks: readonly DeviceCheck[] = [
         const fromMs = performance.now();
         await world.until("the display polls twice", () => world.requests(DISPLAY, fromMs)[1]?.answer);
         const { state, amount } = await world.device.shown();
-        isSame("what the display shows of an unchanged state", `${state} ${amount}`, `total ${AMOUNT}`);
+        expectSame("what the display shows of an unchanged state", `${state} ${amount}`, `total ${AMOUNT}`);
       }),
   },
   {
@@ -203,9 +203,9 @@ export const displayChecks: readonly DeviceCheck[] = [
     run: (world) =>
       withQr(world, async (shown) => {
         const served = world.requests(DISPLAY).findLast(({ answer }) => answer?.json["state"] === "qr");
-        isNot("`qr_payload` that the display was given", served?.answer?.json["qr_payload"], "");
+        expectNot("`qr_payload` that the display was given", served?.answer?.json["qr_payload"], "");
         if (shown.qr_payload !== undefined)
-          isSame("`qr_payload` that is shown", shown.qr_payload, served?.answer?.json["qr_payload"]);
+          expectSame("`qr_payload` that is shown", shown.qr_payload, served?.answer?.json["qr_payload"]);
       }),
   },
   {
@@ -218,7 +218,7 @@ export const displayChecks: readonly DeviceCheck[] = [
     async run(world) {
       await shows(world, "no QR code once the collection has ended", ({ state }) => state !== "qr");
       const { qr_payload: payload } = await world.device.shown();
-      if (payload !== undefined) isSame("`qr_payload` that is shown", payload, "");
+      if (payload !== undefined) expectSame("`qr_payload` that is shown", payload, "");
     },
   },
   {

@@ -1,6 +1,6 @@
 /** The device claims the code once, stores the credential, and discards it when it has ended. */
 import { perRun } from "../../check.ts";
-import { hasStatus, holds, isSame } from "../../expect.ts";
+import { expectSame, expectStatus, expectThat } from "../../expect.ts";
 import type { DeviceCheck } from "../device-check.ts";
 import type { Observed } from "../observer.ts";
 
@@ -34,9 +34,9 @@ export const enrollmentChecks: readonly DeviceCheck[] = [
       const claims = world
         .requests("enroll/")
         .filter(({ answer }) => answer === undefined || !CLAIM_AGAIN.includes(answer.status));
-      isSame("requests to claim the code", claims.length, 1);
-      isSame("`code` of the request", claims[0]?.json["code"], world.code);
-      isSame("`Authorization` of the request", claims[0]?.headers.authorization, undefined);
+      expectSame("requests to claim the code", claims.length, 1);
+      expectSame("`code` of the request", claims[0]?.json["code"], world.code);
+      expectSame("`Authorization` of the request", claims[0]?.headers.authorization, undefined);
     },
   },
   {
@@ -52,7 +52,8 @@ export const enrollmentChecks: readonly DeviceCheck[] = [
         world.requests(world.polled, sinceMs).find(({ served }) => served !== undefined),
       );
       const others = world.requests(undefined, sinceMs).filter(({ operation }) => operation !== "enroll/");
-      for (const each of others) isSame(`\`Authorization\` of ${each.operation}`, bearer(each), `Bearer ${credential}`);
+      for (const each of others)
+        expectSame(`\`Authorization\` of ${each.operation}`, bearer(each), `Bearer ${credential}`);
     },
   },
   {
@@ -69,11 +70,11 @@ export const enrollmentChecks: readonly DeviceCheck[] = [
         return atMs;
       });
       await world.watch(AFTER_START_MS);
-      isSame("requests to claim a code after the start", world.requests("enroll/", startedAtMs).length, 0);
+      expectSame("requests to claim a code after the start", world.requests("enroll/", startedAtMs).length, 0);
       const polled = await world.until("the device polls after its start", () =>
         world.requests(world.polled, startedAtMs).find(({ served }) => served !== undefined),
       );
-      isSame("`Authorization` after the start", bearer(polled), `Bearer ${credential}`);
+      expectSame("`Authorization` after the start", bearer(polled), `Bearer ${credential}`);
     },
   },
 ];
@@ -97,7 +98,7 @@ export const revocationChecks: readonly DeviceCheck[] = [
         );
         await world.watch(REFUSED_MS);
         const after = world.requests(undefined, refused.atMs).length - 1;
-        holds(
+        expectThat(
           "requests with a credential that has ended",
           after <= REFUSED_REQUESTS,
           `at most ${REFUSED_REQUESTS} in 8 s`,
@@ -121,7 +122,7 @@ export const revocationChecks: readonly DeviceCheck[] = [
           world.requests(world.polled, enrolled.atMs).find((each) => bearer(each) === `Bearer ${credential}`),
         );
         await world.until("the poll is answered", () => again.answer);
-        hasStatus({ status: again.answer?.status ?? 0, headers: new Headers(), text: "", body: {} }, 200, 304);
+        expectStatus({ status: again.answer?.status ?? 0, headers: new Headers(), text: "", body: {} }, 200, 304);
       });
     },
   },

@@ -1,5 +1,5 @@
 /** Heartbeats, pace, and the device's behaviour while the service refuses it. */
-import { holds, isSame, Mismatch } from "../../expect.ts";
+import { expectSame, expectThat, Mismatch } from "../../expect.ts";
 import type { DeviceCheck } from "../device-check.ts";
 import type { DeviceWorld } from "../device-world.ts";
 import type { Observed } from "../observer.ts";
@@ -34,7 +34,12 @@ async function waitsAsAsked(world: DeviceWorld, status: 429 | 503, code: string)
   );
   const gapMs = next.atMs - (refused.answer?.atMs ?? 0);
   const atLeastMs = RETRY_AFTER_SECONDS * 1_000 - EARLY_MS;
-  holds("milliseconds until the next poll", gapMs >= atLeastMs, `at least ${RETRY_AFTER_SECONDS} s`, Math.round(gapMs));
+  expectThat(
+    "milliseconds until the next poll",
+    gapMs >= atLeastMs,
+    `at least ${RETRY_AFTER_SECONDS} s`,
+    Math.round(gapMs),
+  );
 }
 
 export const presenceChecks: readonly DeviceCheck[] = [
@@ -111,7 +116,7 @@ export const historyChecks: readonly DeviceCheck[] = [
           .map((absence) => Math.min(absence.toMs, toMs) - Math.max(absence.fromMs, fromMs))
           .reduce((sum, ms) => sum + Math.max(ms, 0), 0);
         const gapMs = toMs - fromMs - excusedMs;
-        holds("seconds between two heartbeats", gapMs <= GAP_MS, "at most 20", Math.round(gapMs / 1_000));
+        expectThat("seconds between two heartbeats", gapMs <= GAP_MS, "at most 20", Math.round(gapMs / 1_000));
       }
     },
   },
@@ -132,7 +137,7 @@ export const historyChecks: readonly DeviceCheck[] = [
         left = Math.min(BURST, left + (atMs - countedAtMs) / 1_000) - 1;
         countedAtMs = atMs;
         if (left < 0) throw new Mismatch("pace of the requests", "one in a second, ten at once", "more");
-        isSame("refusals by the throttle of the service", served?.status === 429, false);
+        expectSame("refusals by the throttle of the service", served?.status === 429, false);
       }
     },
   },

@@ -9,10 +9,8 @@
  * Proposals need `reconciliation.manage`. When the same person repeats the same request, the answer is the same.
  */
 import { z } from "zod";
-import { AMOUNT_MINOR_PATTERN } from "../bounds.ts";
 import { once, repeatable } from "../operation.ts";
 import { callerSchema as caller } from "./caller.ts";
-import { currencySchema } from "./currency.ts";
 import { issueSchema } from "./issues.ts";
 import { reasonSchema as reason } from "./sentence.ts";
 
@@ -43,34 +41,4 @@ export const withdrawAttribution = repeatable(
   "providers.withdrawAttribution",
   z.object({ caller, issueId: id, proposalId: id }),
   oneIssue,
-);
-
-/** Up to this amount, one person may attribute a payment alone. */
-const attributionLimitSchema = z.object({
-  currency: z.string(),
-  aloneUpToMinor: z.string().regex(AMOUNT_MINOR_PATTERN),
-  /** Null for the default limit. */
-  set: z.object({ byId: id, byName: z.string(), atMs: z.number(), reason: z.string() }).nullable(),
-});
-export type AttributionLimit = z.infer<typeof attributionLimitSchema>;
-
-/**
- * The limits that a person has set, and the defaults for the currencies of the organization's stations, by currency.
- * Needs `organization.manage`.
- */
-export const listAttributionLimits = repeatable(
-  "providers.listAttributionLimits",
-  z.object({ caller }),
-  z.object({ limits: z.array(attributionLimitSchema) }),
-);
-/** Sets a limit; null restores the default. Needs `organization.manage`. */
-export const setAttributionLimit = once(
-  "providers.setAttributionLimit",
-  z.object({
-    caller,
-    currency: currencySchema,
-    aloneUpToMinor: z.string().regex(AMOUNT_MINOR_PATTERN).nullable(),
-    reason,
-  }),
-  z.object({ limit: attributionLimitSchema }),
 );
