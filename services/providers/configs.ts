@@ -137,7 +137,7 @@ function refusalOfProvider(kind: sql.ConfigRow["kind"], error: ProviderError): R
  * Refuses with `permission_denied`, `not_found`, `conflict` (a second active config) or `invalid_request`.
  */
 export const changeProviderConfig: Handler<ProvidersDeps, typeof bus.changeProviderConfig> = async (deps, request) => {
-  const { caller, configId, name, settings, status, reason } = request;
+  const { caller, configId, name, settings, status, unlessMovedSinceMs: sinceMs, reason } = request;
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
   const config = await deps.database.begin(async (tx) => {
@@ -146,6 +146,7 @@ export const changeProviderConfig: Handler<ProvidersDeps, typeof bus.changeProvi
     // Every change locks the filial first, so that two changes in one filial follow one another.
     await lockFilial(tx, { organizationId, filialId });
     const before = existing(await sql.lockConfig(tx, { organizationId, configId }));
+    if (sinceMs !== undefined && (await sql.hasMovedSince(tx, { organizationId, configId, sinceMs }))) return before;
     const next = {
       name: name ?? before.name,
       settings: settings === undefined ? before.settings : { ...deps.adapters[kind].checkSettings(settings) },

@@ -184,7 +184,7 @@ const resetSandbox: SessionHandler<z.infer<typeof resetBodySchema>> = async (con
   return ok(freshSandboxJson(fresh));
 };
 
-/** A repetition finds no sandbox. It still disables the config, where the first request has ended before that. */
+/** A repetition finds no sandbox. It only disables the config, where the first request has ended before that. */
 const deleteSandbox: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const sandboxId = context.id("sandbox_id");
@@ -193,10 +193,11 @@ const deleteSandbox: SessionHandler = async (context) => {
     throw error;
   });
   if (found !== undefined && found.sandbox.station.status !== "closed") await clearStation(context, found.sandbox);
-  const { unusedConfigId } = await deps.bus.call(messages.deleteSandbox, { caller, sandboxId });
+  const { unusedConfigId, deletedAtMs } = await deps.bus.call(messages.deleteSandbox, { caller, sandboxId });
   if (unusedConfigId !== null) {
     const reason = "The last sandbox that used it was deleted.";
-    await deps.bus.call(changeProviderConfig, { caller, configId: unusedConfigId, status: "disabled", reason });
+    const change = { status: "disabled", unlessMovedSinceMs: deletedAtMs, reason } as const;
+    await deps.bus.call(changeProviderConfig, { caller, configId: unusedConfigId, ...change });
   }
   return noContent();
 };
@@ -324,7 +325,7 @@ export const sandboxRoutes = [
     operation: "deleteSandbox",
     summary: "Delete a sandbox",
     description:
-      "Clears and closes the sandbox's station, revokes its devices and suspends its cashier. The audit log keeps its entries. If the service created or activated the provider config for a sandbox and no other sandbox uses it, the service disables it, also when a repetition finds it active.",
+      "Clears and closes the sandbox's station, revokes its devices and suspends its cashier. The audit log keeps its entries. If the service created or activated the provider config for a sandbox and no other sandbox uses it, the service disables it. A repetition changes nothing; only where the first request ended before it disabled the config, the repetition disables it.",
     replies: { 204: { description: "It is deleted.", schema: null } },
     errors: ["not_found", "conflict", "busy"],
     awaitsEffect: true,

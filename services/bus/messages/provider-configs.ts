@@ -63,6 +63,8 @@ export const changeProviderConfig = once(
     name: nameSchema.optional(),
     settings: z.record(z.string(), z.unknown()).optional(),
     status: z.enum(["active", "disabled"]).optional(),
+    /** Nothing changes when the config got another status at or after this time. */
+    unlessMovedSinceMs: z.number().optional(),
     reason,
   }),
   configReply,
