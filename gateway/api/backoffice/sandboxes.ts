@@ -169,7 +169,11 @@ const seedSandbox: SessionHandler<z.infer<typeof seedBodySchema>> = async (conte
   const { configId, isNew: ownsConfig } = await deps.bus.call(ensureTestConfig, { caller, filialId });
   const creation = creationOf(context, "sandbox");
   const request = { caller, filialId, configId, ownsConfig, name, currency, creation };
-  const fresh = await deps.bus.call(messages.seedSandboxStation, request);
+  const fresh = await deps.bus.call(messages.seedSandboxStation, request).catch(async (error: unknown) => {
+    // No deletion would disable the config. If this fails too, the caller gets the error of the seed.
+    if (ownsConfig) await disableUnused(context, configId, "No sandbox was seeded.").catch(() => undefined);
+    throw error;
+  });
   // The second call announces the config to the new station, which otherwise waits for the next announcement.
   await deps.bus.call(ensureTestConfig, { caller, filialId });
   return created(freshSandboxJson(fresh));
@@ -194,12 +198,20 @@ const deleteSandbox: SessionHandler = async (context) => {
   });
   if (found !== undefined && found.sandbox.station.status !== "closed") await clearStation(context, found.sandbox);
   const { unusedConfigId } = await deps.bus.call(messages.deleteSandbox, { caller, sandboxId });
-  if (unusedConfigId !== null) {
-    const reason = "The last sandbox that used it was deleted.";
-    await deps.bus.call(changeProviderConfig, { caller, configId: unusedConfigId, status: "disabled", reason });
-  }
+  if (unusedConfigId !== null)
+    await disableUnused(context, unusedConfigId, "The last sandbox that used it was deleted.");
   return noContent();
 };
+
+/** Leaves the config active when another request has seeded a sandbox meanwhile. */
+async function disableUnused(
+  { caller, deps }: Pick<SessionContext, "caller" | "deps">,
+  configId: number,
+  reason: string,
+): Promise<void> {
+  const change = { configId, status: "disabled", unlessSandboxUsesIt: true } as const;
+  await deps.bus.call(changeProviderConfig, { caller, ...change, reason });
+}
 
 /**
  * Acts as the seeded cashier, by the commands of the till: takes the station, cancels its collection, voids its open

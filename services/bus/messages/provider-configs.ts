@@ -67,6 +67,8 @@ export const changeProviderConfig = once(
     name: nameSchema.optional(),
     settings: z.record(z.string(), z.unknown()).optional(),
     status: z.enum(["active", "disabled"]).optional(),
+    /** Nothing changes while a sandbox uses the config. */
+    unlessSandboxUsesIt: z.literal(true).optional(),
     reason,
   }),
   configReply,
