@@ -8,14 +8,15 @@
  *              SILENT
  *
  * A device starts offline and is live only after its first heartbeat (contract, "Device liveness"). SEEN must be newer than the
- * committed heartbeat, and SILENT must not be older, so that a message that arrives late changes nothing.
+ * committed heartbeat, or than the reset after which none has come, and SILENT must not be older, so that a message that
+ * arrives late changes nothing.
  */
 import { assign, setup } from "xstate";
 
 export interface LivenessRecord {
   /** When the last heartbeat before this commit arrived; null when never. The LIVENESS stream has newer heartbeats. */
   readonly lastSeenAtMs: number | null;
-  /** Since when the device is in this state; null before its first heartbeat. */
+  /** Since when the device is in this state, or since its reset; null when it was neither online nor reset. */
   readonly sinceMs: number | null;
 }
 
@@ -26,9 +27,9 @@ export type LivenessEvent =
 export const livenessMachine = setup({
   types: { context: {} as LivenessRecord, events: {} as LivenessEvent },
   guards: {
-    // A heartbeat from before the silence may arrive after it, and must not set the device online.
-    isNewer: ({ context, event }) =>
-      event.type === "SEEN" && (context.lastSeenAtMs === null || event.seenAtMs > context.lastSeenAtMs),
+    // A heartbeat from before the silence or the reset may arrive after it, and must not set the device online.
+    isNewer: ({ context: { lastSeenAtMs, sinceMs }, event }) =>
+      event.type === "SEEN" && event.seenAtMs > (lastSeenAtMs ?? sinceMs ?? Number.NEGATIVE_INFINITY),
     // A host that was stalled during a take-over has older data than this commit: the silence that it reports is not the device's.
     isSilence: ({ context, event }) =>
       event.type === "SILENT" && (context.lastSeenAtMs === null || event.lastSeenAtMs >= context.lastSeenAtMs),

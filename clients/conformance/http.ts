@@ -141,6 +141,19 @@ export class Party {
     return answer;
   }
 
+  /**
+   * Repeats a change until it is effective. A service whose relay is silent answers 202 and stores the change, and this is no
+   * fault. Returns the last answer, which is 202 when the time is over.
+   */
+  async change(method: string, path: string, request: SuiteRequest = {}): Promise<SuiteAnswer> {
+    const deadlineMs = performance.now() + clientLimits.conformanceEffectMs;
+    for (;;) {
+      const answer = await this.send(method, path, request);
+      if (answer.status !== 202 || performance.now() > deadlineMs) return answer;
+      await delay(clientLimits.conformancePollMs, undefined, { signal: this.#wire.signal });
+    }
+  }
+
   #judge(where: string, { status, text, body, headers }: SuiteAnswer): void {
     const note = (kind: Oddity["kind"], isOdd: boolean): void => {
       if (isOdd) this.#wire.oddities.push({ kind, where });

@@ -14,6 +14,7 @@ import {
   type OpenSession,
   ownerOf,
   resetSandbox,
+  untilKnown,
   World,
 } from "./world.ts";
 
@@ -64,6 +65,7 @@ export async function atSandbox<T>(
   try {
     // The program that has opened the session for the run ends it.
     if (!("token" in details)) options.onLoggedIn?.(owner.token);
+    await untilKnown(owner, "session/", signal);
     await waitUntilFree(owner, sandboxId, { signal, onWait });
     const { sandbox, currency } = await resetSandbox(owner, sandboxId, { keepsSettings: true });
     begun.world = new World(wire, owner, sandbox, currency);
@@ -225,7 +227,7 @@ async function cleanUp({ wire: wireOfRun, owner: ownerOfRun, world, settings }: 
     if (!isTaken) await endWorld({ wire, owner, world, settings }, must);
   }
   await must("the owner's session is open", async () => {
-    await owner.send("DELETE", "session/");
+    await owner.change("DELETE", "session/");
     await refused(owner, "session/");
   });
   return isTaken && left.length === 0 ? "taken" : left;

@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { clientLimits } from "../limits.ts";
-import { asObject, expectStatus, Mismatch, objectOf } from "./expect.ts";
+import { asObject, expectStatus, Mismatch, objectOf, shown } from "./expect.ts";
 import { DEVICE_ROOT, Party, type SuiteAnswer, type Wire } from "./http.ts";
 
 export interface LogIn {
@@ -120,6 +120,7 @@ export class World {
 
   async logInCashier(): Promise<void> {
     this.#cashier = await logIn(this.wire, "cashier", this.sandbox.cashier);
+    await untilKnown(this.cashier, "session/", this.wire.signal);
     expectStatus(await this.holdStation(this.cashier), 200);
   }
 
@@ -145,8 +146,10 @@ export class World {
     const code = which === "companion" ? this.sandbox.companionCode : this.sandbox.displayCode;
     const answer = await this.claim(code);
     const credential = answer.status < 300 ? objectOf(answer)["credential"] : undefined;
-    if (typeof credential !== "string") throw new Mismatch("answer to enroll", "a credential", answer.text);
+    if (typeof credential !== "string") throw new Mismatch("answer to enroll", "a credential", shown(answer));
     const party = new Party(this.wire, which, DEVICE_ROOT, credential, true);
+    // Only then, because the request counts at the throttle.
+    if (answer.headers.get("x-effective") === "false") await untilKnown(party, "me/", this.wire.signal);
     this.#devices = { ...this.#devices, [which]: { party, answer, code } };
     this.credentials.push(party);
   }
@@ -166,7 +169,7 @@ export class World {
     lifetime: { readonly lifetime_seconds?: number } = {},
   ): Promise<string> {
     const deviceId = which === "companion" ? this.sandbox.companionId : this.sandbox.displayId;
-    expectStatus(await this.owner.send("POST", `devices/${deviceId}/reset/`), 200);
+    expectStatus(await this.owner.change("POST", `devices/${deviceId}/reset/`), 200);
     const issued = await this.owner.send("POST", `devices/${deviceId}/enrollment-codes/`, { json: lifetime });
     this.#devices = Object.fromEntries(Object.entries(this.#devices).filter(([name]) => name !== which));
     return String(objectOf(expectStatus(issued, 201))["code"]);
@@ -279,17 +282,22 @@ export class World {
   }
 }
 
-/** The owner, with a log-in or with a session for the run. A new session may not be effective everywhere yet. */
+/** The owner, with a log-in or with a session for the run, which may not be effective yet. */
 export async function ownerOf(wire: Wire, owner: LogIn | OpenSession): Promise<Party> {
   if (!("token" in owner)) return logIn(wire, "backoffice", owner);
   const party = new Party(wire, "owner", "/api/backoffice/v1/", owner.token);
-  const deadlineMs = performance.now() + clientLimits.unknownMaxMs;
+  const answer = await untilKnown(party, "session/", wire.signal);
+  if (answer.status !== 200) throw new CannotRun(`The session of the owner is refused: ${shown(answer)}`);
+  return party;
+}
+
+/** Waits until the service accepts a new session or credential, and returns the answer. */
+export async function untilKnown(party: Party, path: string, signal: AbortSignal): Promise<SuiteAnswer> {
+  const deadlineMs = performance.now() + clientLimits.conformanceEffectMs;
   for (;;) {
-    const { status, text } = await party.send("GET", "session/");
-    if (status === 200) return party;
-    if (status !== 401 || performance.now() > deadlineMs)
-      throw new CannotRun(`The session of the owner is refused: ${status} ${text}`);
-    await delay(clientLimits.conformancePollMs, undefined, { signal: wire.signal });
+    const answer = await party.send("GET", path);
+    if (answer.status !== 401 || performance.now() > deadlineMs) return answer;
+    await delay(clientLimits.conformancePollMs, undefined, { signal });
   }
 }
 
@@ -306,8 +314,7 @@ async function logIn(wire: Wire, api: "backoffice" | "cashier", details: LogIn):
     answer = await ask();
   }
   const token = answer.status < 300 ? objectOf(answer)["token"] : undefined;
-  if (typeof token !== "string")
-    throw new CannotRun(`The log-in of ${details.email} was refused: ${answer.status} ${answer.text}`);
+  if (typeof token !== "string") throw new CannotRun(`The log-in of ${details.email} was refused: ${shown(answer)}`);
   return new Party(wire, api === "cashier" ? "cashier" : "owner", root, token);
 }
 
@@ -320,9 +327,9 @@ export async function resetSandbox(
   sandboxId: number,
   { keepsSettings }: { readonly keepsSettings: boolean },
 ): Promise<{ sandbox: FreshSandbox; currency: string }> {
-  const answer = await owner.send("POST", `sandboxes/${sandboxId}/reset/`, { json: { keeps_settings: keepsSettings } });
-  if (answer.status !== 200)
-    throw new CannotRun(`Sandbox ${sandboxId} cannot be reset: ${answer.status} ${answer.text}`);
+  const json = { keeps_settings: keepsSettings };
+  const answer = await owner.change("POST", `sandboxes/${sandboxId}/reset/`, { json });
+  if (answer.status !== 200) throw new CannotRun(`Sandbox ${sandboxId} cannot be reset: ${shown(answer)}`);
   const body = objectOf(answer);
   const display = asObject("`display`", body["display"]);
   const companion = asObject("`companion`", body["companion"]);

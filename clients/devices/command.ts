@@ -105,23 +105,25 @@ async function enroll(options: Options): Promise<void> {
   const file = required(options.file, "--file");
   // The first answer spends the code, so the command first checks that it can store the credential.
   checkFolder(existingFolder(dirname(file)));
+  const storage = fileStorage(file);
+  const earlier = await storage.read().then(readRecord);
   const result = await clientOf(options).enroll(code);
   if (!result.ok) throw sentenceOf(result.failure);
   const { credential, device } = result.value;
+  const isSame = earlier !== null && earlier !== "damaged" && earlier.device_id === device.device_id;
   const record: DeviceRecord = {
     device_id: device.device_id,
     credential,
     accepted: result.isEffective,
     first_poll_pending: true,
-    attempt: null,
-    reports: [],
+    // The same device reports them under its new credential.
+    attempt: isSame ? earlier.attempt : null,
+    reports: isSame ? earlier.reports : [],
   };
-  await fileStorage(file)
-    .write(JSON.stringify(record))
-    .catch((error: unknown) => {
-      const why = error instanceof Error ? error.message : String(error);
-      throw new CommandError(`The credential is lost (${why}): make room, reset the device, and issue another code.`);
-    });
+  await storage.write(JSON.stringify(record)).catch((error: unknown) => {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new CommandError(`The credential is lost (${why}): make room, reset the device, and issue another code.`);
+  });
   if (options.json === true) printJson({ device, file });
   else print(`Device ${device.device_id}, "${device.name}", is enrolled; its credential is in ${file}.`);
 }

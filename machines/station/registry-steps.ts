@@ -12,6 +12,7 @@ import {
   type OrderSnapshot,
   orderObstacle,
   type StationDescription,
+  type StationDevice,
   type StationState,
 } from "./state.ts";
 import { dropUnclear } from "./unclear-collections.ts";
@@ -61,7 +62,7 @@ function describe(
 }
 
 /** Applies a device's description. A revoked device leaves the station for ever. Its intents and the audit log keep its id. */
-export function putDevice(state: StationState, command: Command<"device_put">): Outcome {
+export function putDevice(state: StationState, command: Command<"device_put">, atMs: number): Outcome {
   const device = describeDevice(command.device);
   const { deviceId, status, revision } = device;
   const known = findDevice(state, deviceId);
@@ -75,9 +76,10 @@ export function putDevice(state: StationState, command: Command<"device_put">): 
     return { state: { ...state, devices: others, revokedDevices }, events, reply: ACCEPTED };
   }
   if (others.length >= STATE_LIMITS.devices) return refuse("device_limit_reached");
-  // A device that must enroll again may be other hardware, so its old liveness does not count.
-  const kept = status === "pending" ? undefined : known?.liveness;
-  const liveness = kept ?? { state: "offline", lastSeenAtMs: null, sinceMs: null };
+  // A device that must enroll again may be other hardware, so its old liveness and older heartbeats do not count.
+  const isReset = known !== undefined && known.status !== "pending" && status === "pending";
+  const absent: StationDevice["liveness"] = { state: "offline", lastSeenAtMs: null, sinceMs: isReset ? atMs : null };
+  const liveness = isReset ? absent : (known?.liveness ?? absent);
   const devices = [...others, { ...device, liveness }].toSorted((a, b) => a.deviceId - b.deviceId);
   return { state: { ...state, devices }, events, reply: ACCEPTED };
 }

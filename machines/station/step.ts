@@ -57,7 +57,7 @@ function dispatch(state: StationState, input: StepInput): Outcome {
     case "station_put":
       return putStation(state, command);
     case "device_put":
-      return putDevice(state, command);
+      return putDevice(state, command, input.atMs);
     case "sessions_ended":
       return endSessions(state, command, input);
     case "order_put":

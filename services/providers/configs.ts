@@ -137,7 +137,7 @@ function refusalOfProvider(kind: sql.ConfigRow["kind"], error: ProviderError): R
  * Refuses with `permission_denied`, `not_found`, `conflict` (a second active config) or `invalid_request`.
  */
 export const changeProviderConfig: Handler<ProvidersDeps, typeof bus.changeProviderConfig> = async (deps, request) => {
-  const { caller, configId, name, settings, status, unlessMovedSinceMs: sinceMs, reason } = request;
+  const { caller, configId, name, settings, status, unlessMovedSinceMs: sinceMs, unlessSandboxUsesIt, reason } = request;
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
   const config = await deps.database.begin(async (tx) => {
@@ -147,6 +147,8 @@ export const changeProviderConfig: Handler<ProvidersDeps, typeof bus.changeProvi
     await lockFilial(tx, { organizationId, filialId });
     const before = existing(await sql.lockConfig(tx, { organizationId, configId }));
     if (sinceMs !== undefined && (await sql.hasMovedSince(tx, { organizationId, configId, sinceMs }))) return before;
+    // A seed takes the filial's lock too, so no sandbox can begin to use the config before the commit.
+    if (unlessSandboxUsesIt === true && (await sql.isUsedBySandbox(tx, configId))) return before;
     const next = {
       name: name ?? before.name,
       settings: settings === undefined ? before.settings : { ...deps.adapters[kind].checkSettings(settings) },

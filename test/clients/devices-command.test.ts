@@ -1,11 +1,11 @@
 /** `npm run cli -- devices`, as a person types it, against the whole system. */
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFailed, test } from "vitest";
-import { openTill } from "../support/people.ts";
+import { logIn, openTill } from "../support/people.ts";
 import { programEnvironment, type RunningProgram, runProgram } from "../support/running-program.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
@@ -65,6 +65,18 @@ test("devices enroll, simulate, watch and report: one collection by command", as
   const late = devices("report", "--file", till, "--intent", `${intent_id}`, "--outcome", "reported_success");
   expect(await late.ended, late.output()).toBe(0);
   expect(late.output()).toMatch(/is processing: reported_success, under the key /);
+  // A fixed defect: a new enrollment of the same device deleted what the device had not reported yet.
+  const stored = JSON.parse(readFileSync(till, "utf8")) as { readonly device_id: number; readonly attempt: object };
+  const unreported = { intent_id, outcome: "reported_success", provider_reference: "", provider_code: "" };
+  const kept = { ...stored, reports: [{ ...unreported, client_idempotency_key: "kept" }] };
+  writeFileSync(till, JSON.stringify(kept));
+  const owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  await owner.good("POST", `devices/${stored.device_id}/reset/`);
+  const { code } = await owner.good<{ code: string }>("POST", `devices/${stored.device_id}/enrollment-codes/`);
+  const again = devices("enroll", "--code", code, "--file", till);
+  expect(await again.ended, again.output()).toBe(0);
+  const { device_id, attempt, reports } = kept;
+  expect(JSON.parse(readFileSync(till, "utf8"))).toMatchObject({ device_id, attempt, reports });
 });
 
 test("an invalid code, an unusable file, or no service: exit code 1 and one sentence", async () => {

@@ -9,8 +9,9 @@ import { hasTwoDecimals } from "../../clients/conformance/currencies.ts";
 import { DEVICE_CHECKS } from "../../clients/conformance/devices/checks.ts";
 import { conformanceDocument } from "../../clients/conformance/document.ts";
 import { EXEMPTIONS } from "../../clients/conformance/exempt.ts";
-import type { Party } from "../../clients/conformance/http.ts";
+import type { Party, SuiteAnswer } from "../../clients/conformance/http.ts";
 import { waitUntilFree } from "../../clients/conformance/one-run.ts";
+import type { World } from "../../clients/conformance/world.ts";
 import { currencyExponent } from "../../machines/currencies.ts";
 
 const CONTRACT = readFileSync(join(import.meta.dirname, "..", "..", "docs", "contract.md"), "utf8");
@@ -82,6 +83,32 @@ describe("the currency of a sandbox", () => {
       "Sandbox 7 has the currency JPY, and the suite orders amounts with two decimals; use a sandbox in a currency such as EUR.",
     );
     expect(send.mock.calls).toEqual([["GET", "sandboxes/7/"]]);
+  });
+});
+
+describe("the check of the throttle", () => {
+  /** The gateways get the requests in turn; each has a throttle with a burst of ten. */
+  const worldBehind = (gateways: number): World => {
+    let sent = 0;
+    const send = async (): Promise<SuiteAnswer> => {
+      sent += 1;
+      const isRefused = sent > gateways * 10;
+      const body = isRefused ? { code: "throttled" } : {};
+      const headers = new Headers(isRefused ? { "retry-after": "1" } : {});
+      return { status: isRefused ? 429 : 200, headers, text: JSON.stringify(body), body };
+    };
+    const companion = { send: async () => ({ status: 200 }) };
+    return { display: { unpaced: () => ({ send }) }, companion } as unknown as World;
+  };
+  const check = CHECKS.find(({ id }) => id === "throttle.per_credential");
+
+  it("one gateway, and nine that share the requests: passed", async () => {
+    await check?.run(worldBehind(1));
+    await check?.run(worldBehind(9));
+  });
+
+  it("no throttle: failed", async () => {
+    await expect(check?.run(worldBehind(1_000))).rejects.toThrow("answers to 105 requests");
   });
 });
 

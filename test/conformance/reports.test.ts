@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { SaxesParser } from "saxes";
 import { describe, expect, test } from "vitest";
 import type { CheckResult } from "../../clients/conformance/check.ts";
+import { hasStatus, Mismatch } from "../../clients/conformance/expect.ts";
 import { curlLine } from "../../clients/conformance/http.ts";
 import { htmlOf, junitOf, lineOf } from "../../clients/conformance/reports.ts";
 import type { RunResult } from "../../clients/conformance/suite.ts";
@@ -53,6 +54,18 @@ function elementsOf(xml: string): readonly Element[] {
   return elements;
 }
 const named = (elements: readonly Element[], name: string) => elements.filter((each) => each.name === name);
+
+test("a success that a check does not expect: without its body, which may contain a password", () => {
+  const answerOf = (status: number) => ({ status, headers: new Headers(), text: '{"password":"x"}', body: {} });
+  const actualOf = (status: number): unknown => {
+    try {
+      return hasStatus(answerOf(status), 401);
+    } catch (error) {
+      return error instanceof Mismatch ? error.actual : error;
+    }
+  };
+  expect([202, 400].map(actualOf)).toEqual(['"202"', String.raw`"400 {\"password\":\"x\"}"`]);
+});
 
 describe("the report for JUnit", () => {
   test("a failed check and one that did not run: a failure and an error, which no reader counts as a pass", () => {

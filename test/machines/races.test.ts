@@ -312,10 +312,14 @@ describe("heartbeats and silences out of order", () => {
 
   it("a device that must enroll again is offline, and its heartbeats do not count until it is active", () => {
     const counter = aCounter().describesDevice({ ...COMPANION_DEVICE, status: "pending", revision: 2 });
+    const resetAtMs = counter.atMs;
     expect(counter.device()?.liveness.state).toBe("offline");
     expect(counter.receivesHeartbeat().happened).toEqual([]);
     counter.describesDevice({ ...COMPANION_DEVICE, revision: 3 });
-    expect(counter.receivesHeartbeat().happened).toEqual(["device_online"]);
+    // A fixed defect: after a hand-over, the old hardware's stored heartbeat set the new hardware online.
+    expect(counter.receivesHeartbeat(COMPANION, resetAtMs).happened).toEqual([]);
+    expect(counter.device()?.liveness).toEqual({ state: "offline", lastSeenAtMs: null, sinceMs: resetAtMs });
+    expect(counter.waits(1_000).receivesHeartbeat().happened).toEqual(["device_online"]);
   });
 
   it("a suspended device keeps its liveness, and its route is offered again when the suspension ends", () => {

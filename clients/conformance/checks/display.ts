@@ -65,7 +65,7 @@ async function readDisplay({ owner, sandbox }: World): Promise<{ readonly capabi
 }
 
 async function declare({ owner, sandbox }: World, capabilities: readonly string[]): Promise<void> {
-  expectStatus(await owner.send("PATCH", `devices/${sandbox.displayId}/`, { json: { capabilities } }), 200);
+  expectStatus(await owner.change("PATCH", `devices/${sandbox.displayId}/`, { json: { capabilities } }), 200);
 }
 
 const fieldChecks: readonly Check[] = (Object.keys(FIELDS) as (keyof typeof FIELDS)[]).map((field) => ({

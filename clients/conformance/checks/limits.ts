@@ -1,9 +1,14 @@
 /** Throttles (one request per second for each credential), and rules for all answers to devices. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Check } from "../check.ts";
-import { expectRefused, expectSame, expectStatus, expectThat } from "../expect.ts";
-import type { Oddity } from "../http.ts";
+import { expectStatus, expectThat, expectRefused, expectSame, Mismatch } from "../expect.ts";
+import type { Oddity, SuiteAnswer } from "../http.ts";
 import type { World } from "../world.ts";
+
+/** More than a throttle lets through at once. */
+const BATCH = 15;
+/** Each gateway counts alone and lets ten through, so this is enough for nine gateways that share the requests. */
+const MOST_AT_ONCE = 105;
 
 export const limitChecks: readonly Check[] = [
   {
@@ -17,24 +22,17 @@ export const limitChecks: readonly Check[] = [
     ],
     async run(world) {
       const hasty = world.display.unpaced();
-      const answers = await Promise.all(Array.from({ length: 15 }, () => hasty.send("GET", "me/")));
-      const refused = answers.filter(({ status }) => status === 429);
-      expectThat(
-        "answers to 15 requests at once",
-        refused.length > 0,
-        "at least one 429",
-        answers.map(({ status }) => status),
-      );
-      const [first] = refused;
-      if (first !== undefined) {
-        expectRefused(first, 429, "throttled");
-        expectThat(
-          "header `Retry-After`",
-          Number(first.headers.get("retry-after")) > 0,
-          "seconds",
-          first.headers.get("retry-after"),
-        );
-      }
+      const answers: SuiteAnswer[] = [];
+      const refused = () => answers.find(({ status }) => status === 429);
+      while (refused() === undefined && answers.length < MOST_AT_ONCE)
+        answers.push(...(await Promise.all(Array.from({ length: BATCH }, () => hasty.send("GET", "me/")))));
+      const first = refused();
+      const statuses = answers.map(({ status }) => status);
+      if (first === undefined)
+        throw new Mismatch(`answers to ${answers.length} requests`, "at least one 429", statuses);
+      expectRefused(first, 429, "throttled");
+      const retryAfter = first.headers.get("retry-after");
+      expectThat("header `Retry-After`", Number(retryAfter) > 0, "seconds", retryAfter);
       expectStatus(await world.companion.send("GET", "me/"), 200);
     },
   },

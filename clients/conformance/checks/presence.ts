@@ -154,7 +154,7 @@ export const presenceChecks: readonly Check[] = [
     async run(world) {
       const configure = async (target: string): Promise<void> => {
         const path = `devices/${world.sandbox.companionId}/`;
-        expectStatus(await world.owner.send("PATCH", path, { json: { handoff_target: target } }), 200);
+        expectStatus(await world.owner.change("PATCH", path, { json: { handoff_target: target } }), 200);
       };
       await world.beat();
       await configure("");

@@ -9,11 +9,11 @@ const REASON = { json: { reason: "Conformance suite" } };
 
 /** The owner blocks the device or station before the check and unblocks it afterwards, also when the check fails. */
 async function whileBlocked(world: World, [block, unblock]: readonly [string, string], check: () => Promise<void>) {
-  expectStatus(await world.owner.send("POST", block, REASON), 200);
+  expectStatus(await world.owner.change("POST", block, REASON), 200);
   try {
     await check();
   } finally {
-    expectStatus(await world.owner.send("POST", unblock, REASON), 200);
+    expectStatus(await world.owner.change("POST", unblock, REASON), 200);
   }
 }
 

@@ -135,7 +135,7 @@ export class DeviceWorld {
 
   /** Ends the device's credential and issues a new code for it. */
   async reset(): Promise<void> {
-    expectStatus(await this.world.owner.send("POST", `devices/${this.deviceId}/reset/`), 200);
+    expectStatus(await this.world.owner.change("POST", `devices/${this.deviceId}/reset/`), 200);
   }
 
   async issueCode(): Promise<void> {
@@ -150,11 +150,11 @@ export class DeviceWorld {
   async whileSuspended(work: () => Promise<void>): Promise<void> {
     const path = `devices/${this.deviceId}`;
     const reason = { json: { reason: "Conformance suite" } };
-    expectStatus(await this.world.owner.send("POST", `${path}/suspend/`, reason), 200);
+    expectStatus(await this.world.owner.change("POST", `${path}/suspend/`, reason), 200);
     try {
       await work();
     } finally {
-      expectStatus(await this.world.owner.send("POST", `${path}/resume/`, reason), 200);
+      expectStatus(await this.world.owner.change("POST", `${path}/resume/`, reason), 200);
     }
   }
 

@@ -33,9 +33,9 @@ export const livenessSchema = z
     last_seen_at: timestampSchema.nullable().meta({
       description: "As of the last change between online and offline; heartbeats in between are not recorded.",
     }),
-    since: timestampSchema
-      .nullable()
-      .meta({ description: "Since when it is online or offline; null when it has sent no heartbeat." }),
+    since: timestampSchema.nullable().meta({
+      description: "Since when it is online or offline, or since its reset; null when it was neither online nor reset.",
+    }),
   })
   .meta({ id: "Liveness" });
 

@@ -169,7 +169,11 @@ const seedSandbox: SessionHandler<z.infer<typeof seedBodySchema>> = async (conte
   const { configId, isNew: ownsConfig } = await deps.bus.call(ensureTestConfig, { caller, filialId });
   const creation = creationOf(context, "sandbox");
   const request = { caller, filialId, configId, ownsConfig, name, currency, creation };
-  const fresh = await deps.bus.call(messages.seedSandboxStation, request);
+  const fresh = await deps.bus.call(messages.seedSandboxStation, request).catch(async (error: unknown) => {
+    // No deletion would disable the config. If this fails too, the caller gets the error of the seed.
+    if (ownsConfig) await disableUnused(context, configId, { reason: "No sandbox was seeded." }).catch(() => undefined);
+    throw error;
+  });
   // The second call announces the config to the new station, which otherwise waits for the next announcement.
   await deps.bus.call(ensureTestConfig, { caller, filialId });
   return created(freshSandboxJson(fresh));
@@ -196,11 +200,20 @@ const deleteSandbox: SessionHandler = async (context) => {
   const { unusedConfigId, deletedAtMs } = await deps.bus.call(messages.deleteSandbox, { caller, sandboxId });
   if (unusedConfigId !== null) {
     const reason = "The last sandbox that used it was deleted.";
-    const change = { status: "disabled", unlessMovedSinceMs: deletedAtMs, reason } as const;
-    await deps.bus.call(changeProviderConfig, { caller, configId: unusedConfigId, ...change });
+    await disableUnused(context, unusedConfigId, { unlessMovedSinceMs: deletedAtMs, reason });
   }
   return noContent();
 };
+
+/** Leaves the config active when another request has seeded a sandbox meanwhile. */
+async function disableUnused(
+  { caller, deps }: Pick<SessionContext, "caller" | "deps">,
+  configId: number,
+  facts: { readonly reason: string; readonly unlessMovedSinceMs?: number },
+): Promise<void> {
+  const change = { configId, status: "disabled", unlessSandboxUsesIt: true } as const;
+  await deps.bus.call(changeProviderConfig, { caller, ...change, ...facts });
+}
 
 /**
  * Acts as the seeded cashier, by the commands of the till: takes the station, cancels its collection, voids its open

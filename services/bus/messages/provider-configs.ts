@@ -65,6 +65,8 @@ export const changeProviderConfig = once(
     status: z.enum(["active", "disabled"]).optional(),
     /** Nothing changes when the config got another status at or after this time. */
     unlessMovedSinceMs: z.number().optional(),
+    /** Nothing changes while a sandbox uses the config. */
+    unlessSandboxUsesIt: z.literal(true).optional(),
     reason,
   }),
   configReply,

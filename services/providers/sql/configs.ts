@@ -126,6 +126,12 @@ export async function hasMovedSince(
   return rows.length > 0;
 }
 
+/** Whether a sandbox that is not deleted uses the config. */
+export async function isUsedBySandbox(sql: Transaction, configId: number): Promise<boolean> {
+  const rows = await sql`select from sandboxes where config_id = ${configId} and deleted_at is null limit 1`;
+  return rows.length > 0;
+}
+
 /** The filial's active config of that mode, or undefined. */
 export async function findActiveConfig(
   sql: Queryable,

@@ -100,6 +100,14 @@ describe("a seeded sandbox", () => {
     expect(new Set(seeded.map(({ config_id }) => config_id)).size).toBe(1);
   });
 
+  it("a refused first seed at a filial: its provider config does not stay active", async () => {
+    const options = (id: number) => ({ body: { filial_id: id, name: "Once", currency: "EUR" }, key: "one-sandbox" });
+    await owner.good("POST", "sandboxes/", options(filialId));
+    const other = await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name: "Second street" } });
+    await owner.refused("idempotency_key_reused", "POST", "sandboxes/", options(other.filial_id));
+    expect(await configsOf(other.filial_id)).toMatchObject([{ mode: "test", status: "disabled" }]);
+  });
+
   it("another organization's filial, an unknown currency, or another organization's owner: refused", async () => {
     const body = { filial_id: system.sandbox.filialId, name: "Foreign", currency: "EUR" };
     await owner.refused("not_found", "POST", "sandboxes/", { body });
@@ -313,5 +321,29 @@ describe("the deletion of a sandbox", () => {
     await sql.end();
     await owner.good("DELETE", `sandboxes/${third.sandbox_id}/`);
     expect(await statusOfConfig()).toBe("disabled");
+  });
+
+  it("a sandbox that is seeded during the deletion of the last other one: keeps its provider config", async () => {
+    const filial = await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name: "Fourth street" } });
+    const body = { filial_id: filial.filial_id, name: "Together", currency: "EUR" };
+    const { sandbox_id: other } = await owner.good<Fresh>("POST", "sandboxes/", { body });
+    const { sandbox_id: last } = await owner.good<Fresh>("POST", "sandboxes/", { body });
+    await owner.good("DELETE", `sandboxes/${other}/`);
+    const sql = postgres(system.database.url, { max: 2 });
+    const isDeleted = async () =>
+      (await sql`select from sandboxes where sandbox_id = ${last} and deleted_at is not null`).length === 1;
+    const deletion = await sql.begin(async (tx) => {
+      // The config cannot be disabled before the commit. Meanwhile the deleted sandbox comes back, as a new one would come.
+      await tx`select from filials where filial_id = ${filial.filial_id} for update`;
+      const answer = owner.good("DELETE", `sandboxes/${last}/`);
+      await expect.poll(isDeleted, { timeout: 10_000 }).toBe(true);
+      await tx`update sandboxes set deleted_at = null where sandbox_id = ${other}`;
+      return { answer };
+    });
+    await deletion.answer;
+    await sql.end();
+    expect(await configsOf(filial.filial_id)).toMatchObject([{ status: "active" }]);
+    await owner.good("DELETE", `sandboxes/${other}/`);
+    expect(await configsOf(filial.filial_id)).toMatchObject([{ status: "disabled" }]);
   });
 });
