@@ -137,7 +137,16 @@ function refusalOfProvider(kind: sql.ConfigRow["kind"], error: ProviderError): R
  * Refuses with `permission_denied`, `not_found`, `conflict` (a second active config) or `invalid_request`.
  */
 export const changeProviderConfig: Handler<ProvidersDeps, typeof bus.changeProviderConfig> = async (deps, request) => {
-  const { caller, configId, name, settings, status, unlessMovedSinceMs: sinceMs, unlessSandboxUsesIt, reason } = request;
+  const {
+    caller,
+    configId,
+    name,
+    settings,
+    status,
+    unlessMovedSinceMs: sinceMs,
+    unlessSandboxUsesIt,
+    reason,
+  } = request;
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
   const config = await deps.database.begin(async (tx) => {

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { SaxesParser } from "saxes";
 import { describe, expect, test } from "vitest";
 import type { CheckResult } from "../../clients/conformance/check.ts";
-import { hasStatus, Mismatch } from "../../clients/conformance/expect.ts";
+import { expectStatus, Mismatch } from "../../clients/conformance/expect.ts";
 import { curlLine } from "../../clients/conformance/http.ts";
 import { htmlOf, junitOf, lineOf } from "../../clients/conformance/reports.ts";
 import type { RunResult } from "../../clients/conformance/suite.ts";
@@ -59,7 +59,7 @@ test("a success that a check does not expect: without its body, which may contai
   const answerOf = (status: number) => ({ status, headers: new Headers(), text: '{"password":"x"}', body: {} });
   const actualOf = (status: number): unknown => {
     try {
-      return hasStatus(answerOf(status), 401);
+      return expectStatus(answerOf(status), 401);
     } catch (error) {
       return error instanceof Mismatch ? error.actual : error;
     }

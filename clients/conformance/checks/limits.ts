@@ -1,7 +1,7 @@
 /** Throttles (one request per second for each credential), and rules for all answers to devices. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Check } from "../check.ts";
-import { expectStatus, expectThat, expectRefused, expectSame, Mismatch } from "../expect.ts";
+import { expectRefused, expectSame, expectStatus, expectThat, Mismatch } from "../expect.ts";
 import type { Oddity, SuiteAnswer } from "../http.ts";
 import type { World } from "../world.ts";
 

@@ -209,7 +209,7 @@ const deleteSandbox: SessionHandler = async (context) => {
 async function disableUnused(
   { caller, deps }: Pick<SessionContext, "caller" | "deps">,
   configId: number,
-  facts: { readonly reason: string; readonly unlessMovedSinceMs?: number },
+  facts: { readonly reason: string; readonly unlessMovedSinceMs?: number | undefined },
 ): Promise<void> {
   const change = { configId, status: "disabled", unlessSandboxUsesIt: true } as const;
   await deps.bus.call(changeProviderConfig, { caller, ...change, ...facts });
