@@ -15,6 +15,7 @@ import {
 } from "../conformance/command.ts";
 import type { DeviceRunResult } from "../conformance/devices/device-suite.ts";
 import { SUITE } from "../conformance/suite-version.ts";
+import { noAnswer } from "../http/no-answer.ts";
 import { trustCertificate } from "../http/transport.ts";
 import { clientLimits } from "../limits.ts";
 import { ACCESS_OPTIONS, asPerson, idOf, type Person, print, printJson, queryOf, required } from "../person.ts";
@@ -219,16 +220,21 @@ async function publishedKeys(option: string | undefined): Promise<readonly strin
   const { baseUrl, certificateFile } = findService(option, process.env);
   if (certificateFile !== undefined) trustCertificate(certificateFile);
   const url = `${baseUrl}/.well-known/certification-log/`;
+  const signal = AbortSignal.timeout(clientLimits.requestTimeoutMs);
+  const ask = () =>
+    fetch(url, { signal, redirect: "error" }).catch((error: unknown) => {
+      throw new CommandError(noAnswer(url, error), { cause: error });
+    });
   try {
-    const signal = AbortSignal.timeout(clientLimits.requestTimeoutMs);
-    let response = await fetch(url, { signal, redirect: "error" });
+    let response = await ask();
     // Other clients at this address have used up its rate, so the command repeats the request after a wait.
     while (response.status === 429) {
       await delay(Number(response.headers.get("retry-after") ?? 1) * 1_000, undefined, { signal });
-      response = await fetch(url, { signal, redirect: "error" });
+      response = await ask();
     }
     return logSchema.parse(await response.json()).keys.map(({ verifier_key: key }) => key);
   } catch (error) {
+    if (error instanceof CommandError) throw error;
     throw new CommandError(`The keys cannot be read at ${url}; give them with --key.`, { cause: error });
   }
 }

@@ -75,17 +75,18 @@ function serviceOf(options: Options): string {
 /** The sentences of `noAnswer` in this run, which need no further words. */
 const reasons = new Set<string>();
 
+const host = hostPlatform();
+const platform: Platform = {
+  ...host,
+  fetch: (url, init) =>
+    host.fetch(url, init).catch((error: unknown) => {
+      const reason = noAnswer(url, error);
+      reasons.add(reason);
+      throw new Error(reason, { cause: error });
+    }),
+};
+
 function clientOf(options: Options) {
-  const host = hostPlatform();
-  const platform: Platform = {
-    ...host,
-    fetch: (url, init) =>
-      host.fetch(url, init).catch((error: unknown) => {
-        const reason = noAnswer(url, error);
-        reasons.add(reason);
-        throw new Error(reason, { cause: error });
-      }),
-  };
   return createDeviceClient(createTransport({ baseUrl: serviceOf(options), platform }));
 }
 
@@ -161,6 +162,7 @@ async function watch(options: Options): Promise<void> {
   await untilEnded((onState) =>
     display({
       baseUrl: serviceOf(options),
+      platform,
       storage,
       code: options.code,
       onState,
@@ -182,6 +184,7 @@ async function simulate(options: Options): Promise<void> {
   await untilEnded((onState) =>
     companion({
       baseUrl: serviceOf(options),
+      platform,
       storage,
       code: options.code,
       onState,

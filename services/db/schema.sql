@@ -331,6 +331,7 @@ create table installation (
   id uuid default gen_random_uuid() not null,
   created_at timestamp with time zone default clock_timestamp() not null,
   pulse bigint default 0 not null,
+  enrollment_code_key_id text,
   constraint installation_pkey PRIMARY KEY (is_only),
   constraint installation_is_only_check CHECK (is_only)
 );

@@ -140,7 +140,7 @@ function refusalOfProvider(kind: sql.ConfigRow["kind"], error: ProviderError): R
  * Refuses with `permission_denied`, `not_found`, `conflict` (a second active config) or `invalid_request`.
  */
 export const changeProviderConfig: Handler<ProvidersDeps, typeof bus.changeProviderConfig> = async (deps, request) => {
-  const { caller, configId, name, settings, status, unlessSandboxUsesIt, reason } = request;
+  const { caller, configId, name, settings, status, reason } = request;
   requirePermission(caller, "organization.manage");
   const { organizationId } = caller;
   const config = await deps.database.begin(async (tx) => {
@@ -151,8 +151,7 @@ export const changeProviderConfig: Handler<ProvidersDeps, typeof bus.changeProvi
     await lockFilial(tx, { organizationId, filialId });
     const before = await sql.lockConfig(tx, { organizationId, configId });
     if (before === undefined) throw new RefusedError({ code: "not_found" });
-    // A seed takes the filial's lock too, so no sandbox can begin to use the config before the commit.
-    if (unlessSandboxUsesIt === true && (await sql.isUsedBySandbox(tx, configId))) return before;
+    if (await isKept(tx, request)) return before;
     const next = {
       name: name ?? before.name,
       settings: settings === undefined ? before.settings : { ...deps.adapters[kind].checkSettings(settings) },
@@ -175,6 +174,13 @@ export const changeProviderConfig: Handler<ProvidersDeps, typeof bus.changeProvi
   });
   return { config: await toConfig(deps.database, config), barrier: await announceConfig(deps, config) };
 };
+
+/** Whether a condition of the change does not hold. A seed takes the filial's lock too, so this is true until the commit. */
+async function isKept(tx: Transaction, request: RequestOf<typeof bus.changeProviderConfig>): Promise<boolean> {
+  const { caller, configId, unlessSandboxUsesIt, unlessMovedSinceMs: sinceMs } = request;
+  if (unlessSandboxUsesIt === true && (await sql.isUsedBySandbox(tx, configId))) return true;
+  return sinceMs !== undefined && sql.hasMovedSince(tx, { organizationId: caller.organizationId, configId, sinceMs });
+}
 
 interface Changeable {
   readonly name: string;

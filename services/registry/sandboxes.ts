@@ -186,19 +186,24 @@ export const deleteSandbox: RegistryHandler<typeof sandboxes.deleteSandbox> = as
   const { keys, ...deleted } = await deps.sql.begin(async (tx) => {
     const held = await sql.lockSandbox(tx, organizationId, sandboxId);
     if (held === undefined) {
-      const configId = existing(await sql.findConfigOfDeleted(tx, organizationId, sandboxId));
-      return { unusedConfigId: existing((await sql.isConfigUnused(tx, configId)) ? configId : undefined), keys: [] };
+      const row = existing(await sql.getDeletedSandbox(tx, organizationId, sandboxId));
+      const isUnused = await sql.isConfigUnused(tx, row.config_id);
+      return {
+        unusedConfigId: existing(isUnused ? row.config_id : undefined),
+        deletedAtMs: row.deleted_at.getTime(),
+        keys: [],
+      };
     }
     const change = new Change(tx, caller, deps.settings.ENROLLMENT_CODE_KEY);
     await closeStation(change, held.station_id);
     for (const deviceId of [held.display_id, held.companion_id]) await revokeDevice(change, deviceId);
     const sessionKeys = await suspendCashier(change, held.cashier_id);
     await endFreezes(change, held, "The sandbox was deleted.");
-    await sql.markDeleted(tx, sandboxId);
+    const deletedAt = await sql.markDeleted(tx, sandboxId);
     const unusedConfigId = (await sql.isConfigUnused(tx, held.config_id)) ? held.config_id : null;
     change.record("sandbox_deleted", { kind: "station", id: held.station_id }, { sandbox_id: sandboxId });
     await change.write();
-    return { unusedConfigId, keys: change.keys(held, sessionKeys) };
+    return { unusedConfigId, deletedAtMs: deletedAt.getTime(), keys: change.keys(held, sessionKeys) };
   });
   return { ...deleted, barrier: await flush(deps, ...new Set(keys)) };
 };

@@ -28,6 +28,7 @@ import { createSigningKey } from "../runtime/signing-key.ts";
 import * as catalogueItems from "./catalogue-items.ts";
 import * as certificationArtifacts from "./certification-artifacts.ts";
 import * as certificationLog from "./certification-log.ts";
+import { requireSharedCodeKey } from "./code-key.ts";
 import { ConformanceRunner } from "./conformance-runner.ts";
 import * as conformanceRuns from "./conformance-runs.ts";
 import { createDatabaseShares } from "./database-shares.ts";
@@ -53,7 +54,10 @@ import * as users from "./users.ts";
 
 const NAME = "registry";
 
-/** Starts the registry. Several processes may run it: they share the requests, and PostgreSQL orders their changes. */
+/**
+ * Starts the registry. Several processes may run it: they share the requests, and PostgreSQL orders their changes. Throws
+ * UserError for a key that differs from theirs.
+ */
 export async function startRegistryService({
   bus,
   log,
@@ -69,6 +73,12 @@ export async function startRegistryService({
   });
   const parsed = parseSettings(registrySettingsSchema, environment);
   const { CERTIFICATION_SIGNING_KEY: signingKey } = parsed;
+  try {
+    await requireSharedCodeKey(sql, parsed.ENROLLMENT_CODE_KEY);
+  } catch (error) {
+    await closeDatabase(sql);
+    throw error;
+  }
   const conformance = new ConformanceRunner({ sql, log, settings: parsed }, environment);
   const deps: RegistryDeps = {
     nc: bus.nc,

@@ -103,8 +103,7 @@ async function redeliver(
     const endpoint = await sql.lockEndpointOf(tx, { consumerId, deliveryId });
     const row = existing(await sql.lockForRedelivery(tx, { consumerId, deliveryId }));
     // Before the checks: a repetition gets the first answer, whatever has become of the endpoint since.
-    const isNew = idempotencyKey === undefined || (await sql.insertRedelivery(tx, { deliveryId, idempotencyKey }));
-    if (!isNew) return row;
+    if (!(await sql.insertRedelivery(tx, { deliveryId, idempotencyKey }))) return row;
     if (row.event_type === messages.TEST_EVENT_TYPE) {
       const detail = "This is an owner's test; it is not sent again. The owner can test the endpoint again.";
       throw new RefusedError({ code: "conflict", detail });

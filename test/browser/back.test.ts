@@ -526,6 +526,9 @@ describe("session", () => {
     await again.waitFor({ state: "hidden", ...SHOWN });
     await press("Add a person", dialog(at));
     await said("The person is added.", at);
+    await open("audit/?text=user+created", at);
+    const about = at.getByRole("cell", { name: /^Kim\s*user \d+ · kim-\d+@sandbox\.example$/ });
+    await about.waitFor(SHOWN);
     await own.close();
   });
 

@@ -216,6 +216,15 @@ describe("a companion that reports late", () => {
   });
 });
 
+test("the station no longer knows why money may have moved: the question shows that", async () => {
+  await addLine(page);
+  await isShown(page, "Choose how the guest pays.");
+  const refusal = { code: "money_may_have_moved", detail: "", request_id: "r" };
+  await page.route(/\/intents\/$/, (route) => route.fulfill({ status: 409, json: refusal }), { times: 1 });
+  await click(page, "Cash");
+  await page.getByRole("dialog").getByText("The reason is no longer known.").waitFor(SHOWN);
+});
+
 test("the answer about a new order is lost, and the service is then busy: a retry opens no second order", async () => {
   const codes = ["unavailable", "busy"];
   await page.route(/\/stations\/\d+\/orders\/$/, async (route) => {

@@ -9,6 +9,7 @@ import {
   revokeEnrollmentCode,
 } from "../../services/bus/messages/enrollment-codes.ts";
 import { startRegistryService } from "../../services/registry/service.ts";
+import { operationsGuide } from "../support/guide.ts";
 import {
   newActiveDevice,
   newCode,
@@ -242,6 +243,28 @@ describe("the key for the hashes of codes", () => {
     } finally {
       await keyed.stop();
     }
+  });
+
+  test("another key than the other registries have: does not start; the guide's statement lets the next key in", async () => {
+    const start = async (environment: NodeJS.ProcessEnv): Promise<void> =>
+      await (await startRegistryService({ ...fixture.serviceDeps, environment })).stop();
+    const refused = {
+      code: "enrollment_code_key_differs",
+      message: expect.stringMatching(
+        /^ENROLLMENT_CODE_KEY differs .*; to change it, .* follow "Change a secret" in docs\/operations\.md\.$/,
+      ),
+    };
+    const [one, other] = ["the first of two keys", "the second of two keys"].map((key) => ({
+      ENROLLMENT_CODE_KEY: key,
+    }));
+    // The registry of this file has no key.
+    await start({});
+    await expect(start({ ...one })).rejects.toMatchObject(refused);
+    const [, statement = ""] = /psql .* -c '(update installation set \w+ = null)'/.exec(operationsGuide) ?? [];
+    await fixture.sql.unsafe(statement);
+    const both = await Promise.allSettled([start({ ...one }), start({ ...other })]);
+    expect(both.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
+    await expect(start({})).rejects.toMatchObject(refused);
   });
 
   test("a key that is too short: refused, without being shown", async () => {

@@ -374,23 +374,32 @@ describe("the list of deliveries", () => {
   test("keeps deliveries as many days after their end as the operator has set, and all waiting ones", async () => {
     const fleet = await world.openFleet();
     const { endpointId } = await world.addEndpoint(fleet, "/old");
-    await world.emitMany([fleet], 2);
-    await world.untilStatus(fleet, "delivered", 2);
+    await world.emitMany([fleet], 4);
+    await world.untilStatus(fleet, "delivered", 4);
     await world.ask(changeWebhookEndpoint, { caller: fleet.owner, endpointId, status: "paused" });
     await world.emitMany([fleet], 2);
     await world.untilStatus(fleet, "pending", 2);
-    const [old, late, waiting, forgotten] = (await world.deliveries(fleet)).map(({ deliveryId }) => deliveryId);
+    const ids = (await world.deliveries(fleet)).map(({ deliveryId }) => deliveryId);
+    const [old, late, resent = 0, unanswered = 0, waiting, forgotten] = ids;
     // All events are old. One delivery has ended with its event, and one just now; one has waited for too long.
     await world.database`
       update webhook_deliveries set created_at = now() - interval '3 days',
         ended_at = case when delivery_id = ${old ?? 0} then ended_at - interval '3 days' else ended_at end,
         due_at = case when delivery_id = ${forgotten ?? 0} then due_at - interval '3 days' else due_at end
       where consumer_id = ${fleet.consumerId}`;
+    // A fixed defect: a request ended at once, because its place is before the oldest delivery that waits.
+    await world.ask(redeliverWebhook, { consumer: fleet.consumer, deliveryId: unanswered });
+    await world.database`
+      update webhook_redeliveries set asked_at = asked_at - interval '3 days' where delivery_id = ${unanswered}`;
+    await world.ask(redeliverWebhook, { consumer: fleet.consumer, deliveryId: resent });
+    expect((await world.deliveries(fleet)).filter((one) => one.status === "pending")).toHaveLength(4);
     const signer = await world.addSigner({ WEBHOOK_RETENTION_DAYS: "2" });
-    await waitFor("the removal", async () => (await world.deliveries(fleet)).length === 3);
+    await waitFor("the removal", async () => (await world.deliveries(fleet)).length === 5);
     await signer.stop();
     expect((await world.deliveries(fleet)).map((one) => [one.deliveryId, one.status])).toEqual([
       [late, "delivered"],
+      [resent, "pending"],
+      [unanswered, "delivered"],
       [waiting, "pending"],
       [forgotten, "failed"],
     ]);

@@ -171,7 +171,8 @@ const seedSandbox: SessionHandler<z.infer<typeof seedBodySchema>> = async (conte
   const request = { caller, filialId, configId, ownsConfig, name, currency, creation };
   const fresh = await deps.bus.call(messages.seedSandboxStation, request).catch(async (error: unknown) => {
     // No deletion would disable the config. If this fails too, the caller gets the error of the seed.
-    if (ownsConfig) await disableUnused(context, configId, "No sandbox was seeded.").catch(() => undefined);
+    const reason = "No sandbox was seeded.";
+    if (ownsConfig) await disableUnused(context, { configId, reason }).catch(() => undefined);
     throw error;
   });
   // The second call announces the config to the new station, which otherwise waits for the next announcement.
@@ -188,7 +189,7 @@ const resetSandbox: SessionHandler<z.infer<typeof resetBodySchema>> = async (con
   return ok(freshSandboxJson(fresh));
 };
 
-/** A repetition finds no sandbox. It still disables the config, where the first request has ended before that. */
+/** A repetition finds no sandbox. It only disables the config, where the first request has ended before that. */
 const deleteSandbox: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const sandboxId = context.id("sandbox_id");
@@ -197,20 +198,21 @@ const deleteSandbox: SessionHandler = async (context) => {
     throw error;
   });
   if (found !== undefined && found.sandbox.station.status !== "closed") await clearStation(context, found.sandbox);
-  const { unusedConfigId } = await deps.bus.call(messages.deleteSandbox, { caller, sandboxId });
-  if (unusedConfigId !== null)
-    await disableUnused(context, unusedConfigId, "The last sandbox that used it was deleted.");
+  const { unusedConfigId, deletedAtMs } = await deps.bus.call(messages.deleteSandbox, { caller, sandboxId });
+  if (unusedConfigId !== null) {
+    const reason = "The last sandbox that used it was deleted.";
+    await disableUnused(context, { configId: unusedConfigId, unlessMovedSinceMs: deletedAtMs, reason });
+  }
   return noContent();
 };
 
 /** Leaves the config active when another request has seeded a sandbox meanwhile. */
 async function disableUnused(
   { caller, deps }: Pick<SessionContext, "caller" | "deps">,
-  configId: number,
-  reason: string,
+  change: { readonly configId: number; readonly unlessMovedSinceMs?: number | undefined; readonly reason: string },
 ): Promise<void> {
-  const change = { configId, status: "disabled", unlessSandboxUsesIt: true } as const;
-  await deps.bus.call(changeProviderConfig, { caller, ...change, reason });
+  const disabled = { status: "disabled", unlessSandboxUsesIt: true } as const;
+  await deps.bus.call(changeProviderConfig, { caller, ...disabled, ...change });
 }
 
 /**
@@ -336,7 +338,7 @@ export const sandboxRoutes = [
     operation: "deleteSandbox",
     summary: "Delete a sandbox",
     description:
-      "Clears and closes the sandbox's station, revokes its devices and suspends its cashier. The audit log keeps its entries. If the service created or activated the provider config for a sandbox and no other sandbox uses it, the service disables it, also when a repetition finds it active.",
+      "Clears and closes the sandbox's station, revokes its devices and suspends its cashier. The audit log keeps its entries. If the service created or activated the provider config for a sandbox and no other sandbox uses it, the service disables it. A repetition changes nothing; only where the first request ended before it disabled the config, the repetition disables it.",
     replies: { 204: { description: "It is deleted.", schema: null } },
     errors: ["not_found", "conflict", "busy"],
     awaitsEffect: true,

@@ -105,11 +105,14 @@ function reasonsOf(orderId: number | undefined): string {
   return unclear.flatMap((one) => (one.order_id === orderId ? [`${one.intent_id} ${one.reason}`] : [])).join();
 }
 
-/** Warns that money may have moved: the reason, the earlier collection, and what the cashier does. */
+/**
+ * Warns that money may have moved: the reason, the earlier collection, and what the cashier does. The service sends no reason
+ * when the station no longer has it.
+ */
 export function MayHaveMoved(props: { readonly reason?: string | undefined; readonly earlier?: number | undefined }) {
   const { reason, earlier } = props;
   return (
-    <Notice tone="warn" title={reason === undefined ? words().mayHaveMoved : unclearText(reason)}>
+    <Notice tone="warn" title={reason === undefined ? words().mayHaveMovedForgotten : unclearText(reason)}>
       {earlier !== undefined && <p>{words().earlierCollection(collectionName(earlier))}</p>}
       <p>{words().mayHaveMovedText}</p>
     </Notice>

@@ -95,6 +95,7 @@ export const words = dictionary({
     mayHaveMoved: "Money may have moved",
     mayHaveMovedText:
       "Find out whether the guest has paid already, from the slip or the payment application, before you go on.",
+    mayHaveMovedForgotten: "The reason is no longer known.",
     earlierCollection: (number: string) => `It is about collection ${number}.`,
     collectAnyway: "The guest has not paid: collect",
     settleAnyway: "I have checked it: settle",
@@ -221,6 +222,7 @@ export const words = dictionary({
     mayHaveMoved: "Geld kann geflossen sein",
     mayHaveMovedText:
       "Klären Sie am Beleg oder in der Zahlungsanwendung, ob der Gast schon bezahlt hat, bevor Sie weitermachen.",
+    mayHaveMovedForgotten: "Der Grund ist nicht mehr bekannt.",
     earlierCollection: (number: string) => `Es geht um Zahlvorgang ${number}.`,
     collectAnyway: "Gast hat nicht bezahlt: kassieren",
     settleAnyway: "Geprüft: bestätigen",

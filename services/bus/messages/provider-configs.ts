@@ -69,6 +69,8 @@ export const changeProviderConfig = once(
     status: z.enum(["active", "disabled"]).optional(),
     /** Nothing changes while a sandbox uses the config. */
     unlessSandboxUsesIt: z.literal(true).optional(),
+    /** Nothing changes when the config got another status at or after this time. */
+    unlessMovedSinceMs: z.number().optional(),
     reason,
   }),
   configReply,

@@ -78,10 +78,11 @@ export const resetSandbox = once(
 );
 /**
  * Closes the station, revokes the devices and suspends the cashier. Returns the config that was created for sandboxes
- * and that no sandbox uses any more, also when the sandbox is deleted already.
+ * and that no sandbox uses any more, also when the sandbox is deleted already. A registry of an earlier version sends no
+ * `deletedAtMs`.
  */
 export const deleteSandbox = repeatable(
   "registry.deleteSandbox",
   z.object({ caller, sandboxId: id }),
-  z.object({ unusedConfigId: id.nullable(), barrier: barrierSchema }),
+  z.object({ unusedConfigId: id.nullable(), deletedAtMs: z.number().optional(), barrier: barrierSchema }),
 );

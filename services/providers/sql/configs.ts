@@ -118,6 +118,20 @@ export async function isUsedBySandbox(sql: Transaction, configId: number): Promi
   return rows.length > 0;
 }
 
+/** Whether the config got another status at that time or later, as the audit log has it. */
+export async function hasMovedSince(
+  sql: Transaction,
+  config: { readonly organizationId: number; readonly configId: number; readonly sinceMs: number },
+): Promise<boolean> {
+  const rows = await sql`
+    select from provider_events
+    where organization_id = ${config.organizationId} and subject_kind = 'provider_config'
+      and subject_id = ${config.configId} and action = 'provider_config_changed' and data ? 'status'
+      and at >= to_timestamp(${config.sinceMs}::float8 / 1e3::float8)
+    limit 1`;
+  return rows.length > 0;
+}
+
 /** The filial's active config of that mode, or undefined. */
 export async function findActiveConfig(
   sql: Queryable,

@@ -88,20 +88,22 @@ export async function markReset(
   return row;
 }
 
-export async function markDeleted(sql: Transaction, sandboxId: number): Promise<void> {
-  await sql`update sandboxes set deleted_at = now() where sandbox_id = ${sandboxId}`;
+/** Returns the time of the deletion. */
+export async function markDeleted(sql: Transaction, sandboxId: number): Promise<Date> {
+  const [row] = await sql<[{ deleted_at: Date }]>`
+    update sandboxes set deleted_at = now() where sandbox_id = ${sandboxId} returning deleted_at`;
+  return row.deleted_at;
 }
 
-/** The config of a deleted sandbox. */
-export async function findConfigOfDeleted(
+export async function getDeletedSandbox(
   sql: Transaction,
   organizationId: number,
   sandboxId: number,
-): Promise<number | undefined> {
-  const [row] = await sql<{ config_id: number }[]>`
-    select config_id from sandboxes
+): Promise<{ readonly config_id: number; readonly deleted_at: Date } | undefined> {
+  const [row] = await sql<{ config_id: number; deleted_at: Date }[]>`
+    select config_id, deleted_at from sandboxes
     where organization_id = ${organizationId} and sandbox_id = ${sandboxId} and deleted_at is not null`;
-  return row?.config_id;
+  return row;
 }
 
 /** Whether the config was made for a sandbox, and no sandbox uses it any more. */

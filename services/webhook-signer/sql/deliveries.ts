@@ -172,14 +172,17 @@ export async function lockForRedelivery(
   return row;
 }
 
-/** Stores the key. Returns whether it is new for the delivery. */
+/**
+ * Stores the time of the request. Returns false for a key that the delivery has already. A delivery has one row for all
+ * requests without a key: no key is empty.
+ */
 export async function insertRedelivery(
   sql: Transaction,
-  { deliveryId, idempotencyKey }: { readonly deliveryId: number; readonly idempotencyKey: string },
+  { deliveryId, idempotencyKey = "" }: { readonly deliveryId: number; readonly idempotencyKey: string | undefined },
 ): Promise<boolean> {
   const result = await sql`
-    insert into webhook_redeliveries (delivery_id, idempotency_key) values (${deliveryId}, ${idempotencyKey})
-    on conflict do nothing`;
+    insert into webhook_redeliveries as r (delivery_id, idempotency_key) values (${deliveryId}, ${idempotencyKey})
+    on conflict (delivery_id, idempotency_key) do update set asked_at = now() where r.idempotency_key = ''`;
   return result.count === 1;
 }
 
@@ -258,15 +261,22 @@ export async function deleteOldDeliveries(sql: Database, { olderThanDays, rows }
   return result.count;
 }
 
-/** Fails deliveries that have waited longer than `olderThanDays` for a paused endpoint or a suspended consumer. Returns how many. */
+/**
+ * Fails deliveries that have waited longer than `olderThanDays` for a paused endpoint or a suspended consumer. Returns how
+ * many. A redelivery waits from its request: its `due_at` is only its place before all other deliveries.
+ */
 export async function endForgottenDeliveries(sql: Database, { olderThanDays, rows }: ExpiredRows): Promise<number> {
   const result = await sql`
     update webhook_deliveries set ${endedAs(sql, "failed")}
     where delivery_id in (
       select d.delivery_id from webhook_endpoints e join robotics_consumers c using (consumer_id) cross join lateral (
-        select delivery_id from webhook_deliveries
+        select delivery_id from webhook_deliveries waiting
         where endpoint_id = e.endpoint_id and status = 'pending'
           and due_at < now() - ${olderThanDays}::float8 * interval '1 day'
+          and not exists (
+            select from webhook_redeliveries r
+            where r.delivery_id = waiting.delivery_id and waiting.manual_of is not null
+              and r.asked_at >= now() - ${olderThanDays}::float8 * interval '1 day')
         order by due_at limit ${rows} for no key update skip locked
       ) d
       where (e.status = 'paused' or c.status = 'suspended') and e.deleted_at is null limit ${rows})`;

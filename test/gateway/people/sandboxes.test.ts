@@ -303,10 +303,11 @@ describe("the deletion of a sandbox", () => {
     expect(await statusOfConfig()).toBe("active");
     await owner.good("DELETE", `sandboxes/${second.sandbox_id}/`);
     expect(await statusOfConfig()).toBe("disabled");
-    // As after a deletion that ended before the config was disabled.
+    // A fixed defect: a repetition disabled a config that its owner had activated again.
     await owner.good("PATCH", `provider-configs/${first.config_id}/`, { body: { status: "active" } });
     await owner.good("DELETE", `sandboxes/${second.sandbox_id}/`);
-    expect(await statusOfConfig()).toBe("disabled");
+    expect(await statusOfConfig()).toBe("active");
+    await owner.good("PATCH", `provider-configs/${first.config_id}/`, { body: { status: "disabled" } });
     const { sandboxes } = await owner.good<{ sandboxes: Sandbox[] }>("GET", "sandboxes/");
     expect(sandboxes.map(({ sandbox_id }) => sandbox_id)).not.toContain(first.sandbox_id);
     // A fixed defect: each further sandbox made another config, until the organization could have no more.
@@ -314,6 +315,10 @@ describe("the deletion of a sandbox", () => {
     expect(third.config_id).toBe(first.config_id);
     await owner.refused("not_found", "DELETE", `sandboxes/${second.sandbox_id}/`);
     expect(await configsOf(filial.filial_id)).toMatchObject([{ status: "active" }]);
+    // As after a deletion that ended before the config was disabled: the repetition disables it.
+    const sql = postgres(system.database.url, { max: 1 });
+    await sql`update sandboxes set deleted_at = now() where sandbox_id = ${third.sandbox_id}`;
+    await sql.end();
     await owner.good("DELETE", `sandboxes/${third.sandbox_id}/`);
     expect(await statusOfConfig()).toBe("disabled");
   });

@@ -1,12 +1,15 @@
 /** The audit logs. The text filter searches a whole log; for a station it searches only the entries that are loaded. */
+import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 import { call, type Result } from "../../shared/call.ts";
 import { dateAndClockTime } from "../../shared/format.ts";
+import type { ReplyOf } from "../../shared/operations.ts";
 import { Empty } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
+import { useLoad } from "../../shared/use-load.ts";
 import { ChoiceFilter, EmptyList, FilterBar, type Filters, TextFilter, useFilters } from "../shell/filters.tsx";
 import { SectionHead } from "../shell/frame.tsx";
-import { Listed, mapReply, type Page, pageOf, usePages } from "../shell/loading.tsx";
+import { allPages, LARGEST_PAGE, Listed, mapReply, type Page, pageOf, usePages } from "../shell/loading.tsx";
 import { usePlaces } from "../shell/places.ts";
 import { shellWords } from "../shell/words.ts";
 import { actionText, actorKindText, thingText } from "./log-words.ts";
@@ -48,6 +51,16 @@ function whoOf({ kind, name }: LogEvent["actor"]): string {
 }
 const subjectOf = (subject: Entry["subject"]): string =>
   subject === null ? "" : `${thingText(subject.kind)} ${subject.id}`;
+
+type User = ReplyOf<"GET /api/backoffice/v1/users/">["users"][number];
+
+/** The people of the organization, because an entry about a person has only the id. */
+const allUsers = (): Promise<Result<readonly User[]>> =>
+  allPages((since_id) =>
+    mapReply(call("GET /api/backoffice/v1/users/", { query: { since_id, limit: LARGEST_PAGE } }), (reply) =>
+      pageOf(reply.users, reply.has_more, (user) => user.user_id),
+    ),
+  );
 
 const entryOf = (event: LogEvent): Entry => ({
   id: event.event_id,
@@ -176,8 +189,22 @@ function What({ action }: { readonly action: string }) {
   );
 }
 
+function aboutCell(subject: Entry["subject"], users: readonly User[] | null): ComponentChildren {
+  const user = subject?.kind === "user" ? users?.find(({ user_id }) => user_id === subject.id) : undefined;
+  if (user === undefined) return subjectOf(subject);
+  return (
+    <>
+      {user.name}
+      <div class="small soft">
+        {subjectOf(subject)} · {user.email}
+      </div>
+    </>
+  );
+}
+
 function Log({ log, stationId, text, filters }: Wanted & { readonly filters: Filters }) {
   const isStation = log === "station";
+  const users = useLoad("people", allUsers);
   const newestText = useRef(text);
   newestText.current = text;
   const found = usePages(
@@ -209,7 +236,7 @@ function Log({ log, stationId, text, filters }: Wanted & { readonly filters: Fil
                 { title: words().at, cell: (entry) => <span class="nowrap">{dateAndClockTime(entry.at)}</span> },
                 { title: words().who, cell: (entry) => whoOf(entry.actor) },
                 { title: words().what, cell: (entry) => <What action={entry.action} /> },
-                { title: words().subject, cell: (entry) => subjectOf(entry.subject) },
+                { title: words().subject, cell: ({ subject }) => aboutCell(subject, users.data) },
                 {
                   title: words().data,
                   cell: (entry) =>
