@@ -171,7 +171,8 @@ const seedSandbox: SessionHandler<z.infer<typeof seedBodySchema>> = async (conte
   const request = { caller, filialId, configId, ownsConfig, name, currency, creation };
   const fresh = await deps.bus.call(messages.seedSandboxStation, request).catch(async (error: unknown) => {
     // No deletion would disable the config. If this fails too, the caller gets the error of the seed.
-    if (ownsConfig) await disableUnused(context, configId, { reason: "No sandbox was seeded." }).catch(() => undefined);
+    const reason = "No sandbox was seeded.";
+    if (ownsConfig) await disableUnused(context, { configId, reason }).catch(() => undefined);
     throw error;
   });
   // The second call announces the config to the new station, which otherwise waits for the next announcement.
@@ -200,7 +201,7 @@ const deleteSandbox: SessionHandler = async (context) => {
   const { unusedConfigId, deletedAtMs } = await deps.bus.call(messages.deleteSandbox, { caller, sandboxId });
   if (unusedConfigId !== null) {
     const reason = "The last sandbox that used it was deleted.";
-    await disableUnused(context, unusedConfigId, { unlessMovedSinceMs: deletedAtMs, reason });
+    await disableUnused(context, { configId: unusedConfigId, unlessMovedSinceMs: deletedAtMs, reason });
   }
   return noContent();
 };
@@ -208,11 +209,10 @@ const deleteSandbox: SessionHandler = async (context) => {
 /** Leaves the config active when another request has seeded a sandbox meanwhile. */
 async function disableUnused(
   { caller, deps }: Pick<SessionContext, "caller" | "deps">,
-  configId: number,
-  facts: { readonly reason: string; readonly unlessMovedSinceMs?: number | undefined },
+  change: { readonly configId: number; readonly unlessMovedSinceMs?: number | undefined; readonly reason: string },
 ): Promise<void> {
-  const change = { configId, status: "disabled", unlessSandboxUsesIt: true } as const;
-  await deps.bus.call(changeProviderConfig, { caller, ...change, ...facts });
+  const disabled = { status: "disabled", unlessSandboxUsesIt: true } as const;
+  await deps.bus.call(changeProviderConfig, { caller, ...disabled, ...change });
 }
 
 /**
