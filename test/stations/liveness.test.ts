@@ -112,15 +112,15 @@ describe("liveness from the heartbeats", () => {
 
   it.concurrent("the clock of the server that stores heartbeats is wrong: the time of the bus counts", async (context) => {
     const world = await worldOf(context);
-    const { proxy, stop } = await world.startHostBehindProxy();
+    const host = await world.startHostBehindProxy();
     const stationId = await world.openStation();
     const deviceId = await world.addCompanion(stationId);
     // From here on the server stores each heartbeat with a time that is much later than the time of the bus.
     const beatLate = () => void world.heartbeat(stationId, deviceId, world.bus.clock.nowMs() - 2 * SILENCE_MS);
-    proxy.loseAll("station.heard.");
+    host.proxy.loseAll("station.heard.");
     const beat = setInterval(beatLate, SILENCE_MS / 10);
     await eventually(isNow(world, stationId, deviceId, "offline"));
-    await stop();
+    await host.stop();
     await world.startHost();
     clearInterval(beat);
     await pause(SILENCE_MS);
