@@ -147,8 +147,8 @@ export function pollResults({ gateway, control }: PollMeasurement): BenchResult[
       measured: oneDecimal(gateway.cpuUsPerRequest),
       control: oneDecimal(control.cpuUsPerRequest),
       ratio: `${cpu.toFixed(2)} ×`,
-      goal: "≤ 1.5 ×",
-      met: cpu <= 1.5,
+      goal: "≤ 1.25 ×",
+      met: cpu <= 1.25,
     },
     {
       name: "display poll, p99 (µs)",
