@@ -57,7 +57,7 @@ describe("a device that still has the credential of an earlier run", () => {
     };
     const sandbox = { companionCode: CODE, companionId: 1 };
     const owner = {
-      async send() {
+      async change() {
         requests.push(observed("assignment/", 401, "new"));
         return { status: 200, headers: new Headers(), text: "", body: {} };
       },
