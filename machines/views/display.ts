@@ -86,7 +86,7 @@ export function mayShowQr(
  * collection of the order has a reason that the cashier has not confirmed. Then the QR could cause a second payment, so the
  * displays hide it until the provider clears the reason or the cashier confirms it.
  */
-export function isPaidOtherwise(
+export function mayBePaidOtherwise(
   station: Pick<StationState, "unclearCollections">,
   intent: Pick<PaymentIntent, "intentId" | "orderId" | "moneyMayHaveMoved">,
 ): boolean {
@@ -94,7 +94,7 @@ export function isPaidOtherwise(
 }
 
 function shownQr(station: StationState, intent: PaymentIntent): string {
-  const isShown = intent.status === "presented" && !isPaidOtherwise(station, intent);
+  const isShown = intent.status === "presented" && !mayBePaidOtherwise(station, intent);
   return isShown ? (intent.provider?.qrPayload ?? "") : "";
 }
 

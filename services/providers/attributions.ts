@@ -72,19 +72,19 @@ export async function lockAttributable(deps: ProvidersDeps, tx: Transaction, bef
 }
 
 /**
- * Stores the attribution, if `mayStart` does not refuse it, and carries it out. Refuses with `conflict` or with a refusal of
+ * Stores the attribution, if `requireMayStart` does not refuse it, and carries it out. Refuses with `conflict` or with a refusal of
  * the seam.
  */
 export async function settle(
   deps: ProvidersDeps,
   before: IssueRow,
   attribution: sql.Attribution,
-  mayStart: (tx: Transaction, issue: IssueRow) => Promise<void>,
+  requireMayStart: (tx: Transaction, issue: IssueRow) => Promise<void>,
 ): Promise<bus.Issue> {
   const { organization_id: organizationId, issue_id: issueId } = before;
   await deps.database.begin(async (tx) => {
     const issue = await lockAttributable(deps, tx, before);
-    await mayStart(tx, issue);
+    await requireMayStart(tx, issue);
     if (!(await sql.startAttribution(tx, issueId, attribution))) {
       throw issueConflict("money_attributed", "This money pays an order already, by another issue.");
     }
@@ -233,48 +233,70 @@ interface Finished {
  * the seam does not answer: the attribution stays stored, and the service repeats it.
  */
 async function finishAttribution(deps: ProvidersDeps, key: IssueKey): Promise<Finished> {
-  const asked = await deps.database.begin((tx) => lockIssue(tx, key));
-  if (asked === undefined) throw new Error("An issue is missing.");
-  const attribution = sql.attributionOf(asked);
-  if (attribution === null) return { issue: asked, refusal: undefined };
+  const atCall = await deps.database.begin((tx) => lockIssue(tx, key));
+  if (atCall === undefined) throw new Error("An issue is missing.");
+  const attribution = sql.attributionOf(atCall);
+  if (attribution === null) return { issue: atCall, refusal: undefined };
   const { reason: _reason, by, proposal: _proposal, requestId: _id, route = "dynamic_qr", ...question } = attribution;
-  const request = { ...question, route, attestedBy: by.userId, moneyKey: sql.moneyKeyOf(asked) };
+  const request = { ...question, route, attestedBy: by.userId, moneyKey: sql.moneyKeyOf(atCall) };
   const answer = await call(deps.bus.nc, settleIntent, request);
   const { stationId, orderId } = attribution;
   // Order truth after the seam's answer; the intent id that comes with it stays unused.
   const { order } = await call(deps.bus.nc, prepareIntent, { stationId, orderId });
-  const { issueId } = key;
-  let task: KnownTask | undefined;
-  const finished = await deps.database.begin(async (tx): Promise<Finished> => {
-    await lockMoneyOf(tx, asked);
+  const { task, ...finished } = await deps.database.begin(async (tx): Promise<Finished & { task?: KnownTask }> => {
+    await lockMoneyOf(tx, atCall);
     const issue = await lockIssue(tx, key);
     if (issue === undefined) throw new Error("An issue is missing.");
     // Another process has finished it.
     if (sql.attributionOf(issue)?.intentId !== attribution.intentId) return { issue, refusal: undefined };
-    const { proposal } = attribution;
-    if (!answer.settled) {
-      await sql.clearAttribution(tx, issueId);
-      // The issue's line may be gone or explained. No run has changed the issue during the attribution.
-      await sql.wantRunOfIssue(tx, issueId);
-      if (proposal !== undefined) await endRefused(tx, issue, attribution, answer.code);
-      return { issue: { ...issue, attribution: null, proposal: null }, refusal: answer.code };
-    }
-    const { transactionId } = answer;
-    const { reason } = attribution;
-    const resolution = { status: "attributed", by: by.userId, reason, orderId, transactionId } as const;
-    if (proposal !== undefined)
-      await decideProposal(tx, proposal.proposalId, { status: "confirmed", by: by.userId, reason: null });
-    const resolved = await resolveIssue(tx, issueId, resolution);
-    task = await resumeEnd(tx, deps, resolved);
-    await sql.wantRunOfIssue(tx, issueId);
-    await recordAttribution(tx, { before: issue, issue: resolved }, attribution);
-    // Every transaction takes the keys of the outbox in this order.
-    await announceIssues(tx, "issues_closed", [resolved]);
-    await announceOrder(tx, stationId, order);
-    return { issue: resolved, refusal: undefined };
+    return answer.settled
+      ? await resolveSettled(tx, deps, issue, { attribution, transactionId: answer.transactionId, order })
+      : await reopenRefused(tx, issue, attribution, answer.code);
   });
   if (task !== undefined) deps.tasks.start(task);
   return finished;
+}
+
+/** Opens the issue again after the seam's refusal. */
+async function reopenRefused(
+  tx: Transaction,
+  issue: IssueRow,
+  attribution: sql.Attribution,
+  refusal: SettlementRefusal,
+): Promise<Finished> {
+  const { issue_id: issueId } = issue;
+  await sql.clearAttribution(tx, issueId);
+  // The issue's line may be gone or explained. No run has changed the issue during the attribution.
+  await sql.wantRunOfIssue(tx, issueId);
+  await endRefused(tx, issue, attribution, refusal);
+  return { issue: { ...issue, attribution: null, proposal: null }, refusal };
+}
+
+/** Resolves the issue whose money has settled the order. Returns the task that has to go on, if there is one. */
+async function resolveSettled(
+  tx: Transaction,
+  deps: ProvidersDeps,
+  issue: IssueRow,
+  settled: {
+    readonly attribution: sql.Attribution;
+    readonly transactionId: number;
+    readonly order: OrderSnapshot;
+  },
+): Promise<Finished & { task?: KnownTask }> {
+  const { attribution, transactionId, order } = settled;
+  const { by, proposal, reason, orderId, stationId } = attribution;
+  const { issue_id: issueId } = issue;
+  if (proposal !== undefined)
+    await decideProposal(tx, proposal.proposalId, { status: "confirmed", by: by.userId, reason: null });
+  const resolution = { status: "attributed", by: by.userId, reason, orderId, transactionId } as const;
+  const resolved = await resolveIssue(tx, issueId, resolution);
+  const task = await resumeEnd(tx, deps, resolved);
+  await sql.wantRunOfIssue(tx, issueId);
+  await recordAttribution(tx, { before: issue, issue: resolved }, attribution);
+  // Every transaction takes the keys of the outbox in this order.
+  await announceIssues(tx, "issues_closed", [resolved]);
+  await announceOrder(tx, stationId, order);
+  return { issue: resolved, refusal: undefined, ...(task === undefined ? {} : { task }) };
 }
 
 /**

@@ -15,7 +15,7 @@ import { type PreparedConfig, ProviderError } from "./adapters/adapter.ts";
 import { announceConfig } from "./choices.ts";
 import type { ProvidersDeps } from "./deps.ts";
 import { PROVIDER_LIMITS } from "./limits.ts";
-import { accessOf, providerSecretPlace, requireUnsharedSecret } from "./secrets.ts";
+import { accessOf, providerSecretPlace, requireUnsharedCallbackSecret } from "./secrets.ts";
 import { choose, lockFilial } from "./sql/choices.ts";
 import * as sql from "./sql/configs.ts";
 import { expireSecrets, insertSecret, listLiveSecrets, lockRotation } from "./sql/secrets.ts";
@@ -62,7 +62,7 @@ export async function createProviderConfig(
     const configId = row.config_id;
     for (const [secretName, secret] of Object.entries(prepared.secrets)) {
       const place = { configId, name: secretName };
-      await requireUnsharedSecret(tx, deps, { ...place, organizationId, secret });
+      await requireUnsharedCallbackSecret(tx, deps, { ...place, organizationId, secret });
       await insertSecret(tx, { ...place, ...deps.keyring.seal(providerSecretPlace(place), secret) });
     }
     await choose(tx, { filialId, mode, configId });
@@ -227,7 +227,7 @@ export const rotateProviderSecret: Handler<ProvidersDeps, typeof bus.rotateProvi
     const renewed = await renew(deps, tx, { config: known, name, suppliedSecret });
     const held = existing(await sql.lockConfig(tx, { organizationId, configId }));
     const place = { configId, name };
-    await requireUnsharedSecret(tx, deps, { ...place, organizationId, secret: renewed });
+    await requireUnsharedCallbackSecret(tx, deps, { ...place, organizationId, secret: renewed });
     await expireSecrets(tx, { ...place, overlapMs });
     await insertSecret(tx, { ...place, ...deps.keyring.seal(providerSecretPlace(place), renewed) });
     const subject = { kind: "provider_config", id: configId } as const;

@@ -50,7 +50,7 @@ export async function accessOf(
  * callback, and each could pay with it. Refuses with `conflict`, which names the other config. The caller stores the
  * secret in the same transaction.
  */
-export async function requireUnsharedSecret(
+export async function requireUnsharedCallbackSecret(
   tx: Transaction,
   deps: { readonly keyring: Keyring },
   candidate: {

@@ -21,7 +21,7 @@ import { type KillSwitches, NO_KILL_SWITCHES } from "../../../machines/standing.
 import { needsConfirmationCheck } from "../../../machines/station/deadlines.ts";
 import { type OrderKnowledge, orderObstacle, type StationState } from "../../../machines/station/state.ts";
 import { reasonAtEnd, unclearReason, unclearToConfirm } from "../../../machines/station/unclear-collections.ts";
-import { isPaidOtherwise, mayShowQr } from "../../../machines/views/display.ts";
+import { mayBePaidOtherwise, mayShowQr } from "../../../machines/views/display.ts";
 import {
   amountSchema,
   currencySchema,
@@ -300,7 +300,7 @@ const ALL_FROZEN: KillSwitches = { ...NO_KILL_SWITCHES, platform: true };
 function providerJson(intent: PaymentIntent, { station, switches, nowMs }: IntentFacts): IntentJson["provider"] {
   const { provider, expiresAtMs } = intent;
   if (provider === null) return null;
-  const maySee = nowMs < expiresAtMs && mayShowQr(station, provider, switches) && !isPaidOtherwise(station, intent);
+  const maySee = nowMs < expiresAtMs && mayShowQr(station, provider, switches) && !mayBePaidOtherwise(station, intent);
   return {
     config_id: provider.configId,
     qr_payload: maySee ? provider.qrPayload : "",

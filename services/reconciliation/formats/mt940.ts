@@ -156,7 +156,7 @@ class Mt940Reader {
     statement.hasHeader = true;
     const { account, currency, reference, number, openingField } = statement;
     // Most banks write the same reference and number each day.
-    if (this.#seen.has([reference, account, number, openingField])) yield NEXT_FILE;
+    if (this.#seen.isRepeated([reference, account, number, openingField])) yield NEXT_FILE;
     yield headerRecord({ account, currency, fromDate: undefined, toDate: undefined });
   }
 

@@ -6,8 +6,11 @@ import { FORMAT_LIMITS } from "./limits.ts";
 export class SeenStatements {
   readonly #keys = new Set<string>();
 
-  /** Whether the file has had a statement with these names. Throws `StatementRefusedError` when there are too many. */
-  has(names: readonly string[]): boolean {
+  /**
+   * Notes a statement. Returns whether the file has had one with these names before. Throws `StatementRefusedError` when there are
+   * too many.
+   */
+  isRepeated(names: readonly string[]): boolean {
     const key = hash("sha256", JSON.stringify(names), "base64");
     if (this.#keys.has(key)) return true;
     if (this.#keys.size >= FORMAT_LIMITS.statements) {

@@ -16,6 +16,8 @@ import type { XmlEvent } from "./xml.ts";
 const READ = new Set(["Id", "CreDtTm", "FrToDt", "Acct", "Bal", "TxsSummry", "Ntry"]);
 /** The elements beside `Id` that number a statement and its pages: some banks give each statement the same `Id`. */
 const NUMBERS = new Set(["ElctrncSeqNb", "LglSeqNb", "StmtPgntn", "NtfctnPgntn"]);
+/** The number of open elements below the document where the parts of a statement begin. */
+const STATEMENT_DEPTH = 2;
 /** Transactions are in `Ntry/NtryDtls/TxDtls`. */
 const TRANSACTION = { name: "TxDtls", depth: 3 };
 /** A business envelope around the document, with its header, has far fewer elements. */
@@ -225,7 +227,7 @@ export class StatementReader {
     if (statement.hasHeader) return;
     statement.hasHeader = true;
     const { account, currency, fromDate, toDate } = statement;
-    if (this.#seen.has(namesOf(statement))) this.#records.push(NEXT_FILE);
+    if (this.#seen.isRepeated(identityOf(statement))) this.#records.push(NEXT_FILE);
     this.#records.push(headerRecord({ account, currency, fromDate, toDate }));
   }
 
@@ -260,19 +262,16 @@ export class StatementReader {
     return this.#position;
   }
 }
-/** The number of open elements below the document where the parts of a statement begin. */
-const STATEMENT_DEPTH = 2;
-
 function addNumber({ numbers }: Statement, element: XmlElement): void {
   if (numbers.length < NUMBERS.size) numbers.push(sourceOf(element));
 }
 
 /** A repeated statement has the same opening balance, also when its entries were corrected. */
-function namesOf({ id, account, currency = "", fromDate = "", toDate = "", numbers, balances }: Statement): string[] {
-  const opening = balances
+function identityOf({ id, account, currency = "", fromDate = "", toDate = "", numbers, balances }: Statement): string[] {
+  const beforeClosing = balances
     .filter(({ type }) => type !== "CLBD")
     .map(({ type, date, minor, currency: of }) => `${type} ${date} ${minor} ${of}`);
-  return [id, account, currency, fromDate, toDate, ...numbers, ...opening];
+  return [id, account, currency, fromDate, toDate, ...numbers, ...beforeClosing];
 }
 
 function readAccount(statement: Statement, element: XmlElement): void {

@@ -4,10 +4,10 @@
  */
 import { type DateFormat, dateFormat, type ReadDate, readDate } from "../csv/declared-dates.ts";
 
-const CLEAR = withTimes(["DD.MM.YYYY", "D.M.YYYY", "YYYY-MM-DD"]);
+const UNAMBIGUOUS = withTimes(["DD.MM.YYYY", "D.M.YYYY", "YYYY-MM-DD"]);
 const ORDERS = {
-  day: [...withTimes(["D/M/YYYY"]), ...CLEAR],
-  month: [...withTimes(["M/D/YYYY"]), ...CLEAR],
+  day: [...withTimes(["D/M/YYYY"]), ...UNAMBIGUOUS],
+  month: [...withTimes(["M/D/YYYY"]), ...UNAMBIGUOUS],
 } as const;
 const SLASHES = /^(\d{1,2})\/(\d{1,2})\/\d{4}$/;
 
@@ -16,7 +16,7 @@ export class DateOrder {
   #hasSlashes = false;
   #isOrderSignificant = false;
 
-  see(date: string): void {
+  note(date: string): void {
     const [, one, two] = SLASHES.exec(date) ?? [];
     if (one === undefined || two === undefined) return;
     this.#hasSlashes = true;
@@ -26,7 +26,7 @@ export class DateOrder {
   }
 
   /** Whether a date with slashes was read, but none that decides. */
-  get isOpen(): boolean {
+  get isUndecided(): boolean {
     return this.#hasSlashes && this.#first === undefined;
   }
 

@@ -65,8 +65,8 @@ class Activity implements CsvReport {
   }
 
   *row(row: CsvRow): Generator<StatementRecord> {
-    this.#order.see(this.#header.value(row, "date"));
-    if (this.#order.isOpen) {
+    this.#order.note(this.#header.value(row, "date"));
+    if (this.#order.isUndecided) {
       if (this.#held.length >= FORMAT_LIMITS.heldRows) throw this.#ambiguous();
       this.#held.push(row);
       return;
@@ -76,7 +76,7 @@ class Activity implements CsvReport {
   }
 
   *end(): Generator<StatementRecord> {
-    if (this.#order.isOpen && this.#order.isOrderSignificant) throw this.#ambiguous();
+    if (this.#order.isUndecided && this.#order.isOrderSignificant) throw this.#ambiguous();
     yield* this.#release();
   }
 
