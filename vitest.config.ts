@@ -27,6 +27,7 @@ const TIMED = [
   "test/webhook-signer/slots-of-owners.test.ts",
   "test/chaos/frozen-feed.test.ts",
   "test/stations/ownership.test.ts",
+  "test/stations/slow-acknowledgements.test.ts",
   "test/chaos/service-faults.test.ts",
   "test/gateway/missing-stations.test.ts",
   "test/gateway/device-access.test.ts",

@@ -223,7 +223,7 @@ async function publishedKeys(option: string | undefined): Promise<readonly strin
   const signal = AbortSignal.timeout(clientLimits.requestTimeoutMs);
   const ask = () =>
     fetch(url, { signal, redirect: "error" }).catch((error: unknown) => {
-      throw new CommandError(noAnswer(url, error), { cause: error });
+      throw new CommandError(`${noAnswer(url, error)} Or give the keys with --key.`, { cause: error });
     });
   try {
     let response = await ask();

@@ -8,6 +8,8 @@ import { LIMITS } from "../limits.ts";
 import type { CredentialTable } from "./credential-replica.ts";
 import type { FeedTarget } from "./replica-feed.ts";
 
+const TEXT = new TextDecoder();
+
 /**
  * Publishes notes for all gateways, at most one per device in ten seconds. A poll must not wait for the bus, so the
  * gateway awaits no acknowledgement: the next note replaces a lost one.
@@ -39,8 +41,6 @@ export class PollNotes {
  * When each companion last polled for its assignment, from the notes of all gateways in LIVENESS. A note is the time of the bus
  * as text, so all gateways answer the same about a device, whichever of them the device polls.
  */
-const TEXT = new TextDecoder();
-
 export class PollReplica implements FeedTarget {
   readonly stream = LIVENESS.name;
   readonly filter = POLLS_ALL;
@@ -67,10 +67,12 @@ export class PollReplica implements FeedTarget {
     this.#polledAtMs.clear();
   }
 
-  apply(subject: string, data: Uint8Array): void {
+  apply(subject: string, data: Uint8Array, storedAtMs: number): void {
     const { stationId, deviceId } = parseHeartbeatSubject(subject);
     // The clocks of two processes differ by milliseconds, and a note from before the clock was set back is ahead of it.
-    this.#polledAtMs.set(deviceId, Math.min(Number(TEXT.decode(data)), this.#clock.nowMs()));
+    // The time of storing counts for an empty note.
+    const polledAtMs = Number(TEXT.decode(data)) || Math.floor(storedAtMs);
+    this.#polledAtMs.set(deviceId, Math.min(polledAtMs, this.#clock.nowMs()));
     for (const listener of this.#listeners) listener(stationId);
   }
 }

@@ -40,7 +40,7 @@ export interface FeedTarget {
   /**
    * Empty `data` is a deletion. Copy what you keep: `data` is a view of the socket's memory. `storedAtMs` is the server's clock.
    */
-  apply(subject: string, data: Uint8Array): void;
+  apply(subject: string, data: Uint8Array, storedAtMs: number): void;
 }
 
 export class ReplicaFeed {
@@ -72,7 +72,7 @@ export class ReplicaFeed {
         target.reset();
       },
       onMessage: (message) => {
-        if (this.#completeness?.take(message) !== true) target.apply(message.subject, message.data);
+        if (this.#completeness?.take(message) !== true) target.apply(message.subject, message.data, message.storedAtMs);
         if (message.pending === 0) this.#completeAtMs = this.#bus.clock.nowMs();
         this.#sequence.reached(message.sequence);
       },

@@ -7,10 +7,10 @@ import { findDevice, type StationDevice, type StationState } from "./state.ts";
 
 export function markDeviceSeen(state: StationState, command: Command<"device_seen">, atMs: number): Outcome {
   const { deviceId } = command;
-  // A device must not count as seen in the future. But a heartbeat that is newer than the last one stays newer, also while the
-  // station's time stands still.
-  const lastSeenAtMs = findDevice(state, deviceId)?.liveness.lastSeenAtMs ?? 0;
-  const seenAtMs = Math.min(command.seenAtMs, Math.max(atMs, lastSeenAtMs + 1));
+  // A device must not count as seen in the future. But a heartbeat that is newer than the last one, or than a reset, stays newer, also while
+  // the station's time stands still.
+  const { lastSeenAtMs = null, sinceMs = null } = findDevice(state, deviceId)?.liveness ?? {};
+  const seenAtMs = Math.min(command.seenAtMs, Math.max(atMs, (lastSeenAtMs ?? sinceMs ?? 0) + 1));
   return moveLiveness(state, deviceId, { type: "SEEN", seenAtMs }, { type: "device_online", deviceId, seenAtMs });
 }
 

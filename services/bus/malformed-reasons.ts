@@ -28,7 +28,7 @@ export const MALFORMED_SENTENCES = {
   no_category: "The row has no category.",
   no_transaction_id: "The row has no transaction id.",
   no_payment_id: "The row has no payment id.",
-  not_a_date: "{text} is not in a date format of this report.",
+  not_a_date: "{text} is no date that the report has.",
   not_an_instant: "{text} is no date and time in ISO 8601.",
   unknown_word: "{text} is no word that is known here.",
   changed_by_spreadsheet: "{text} is an id that a spreadsheet has changed; import the file as the provider made it.",

@@ -13,9 +13,8 @@ import { isNoResponders, RefusedError, UnavailableError } from "./refusals.ts";
 /** JetStream has no leader, or the stream has none. */
 const NO_JETSTREAM_LEADER: ReadonlySet<number> = new Set([10_008, 10_009, 10_118]);
 
-/** The codes of a connection that cannot be made or is lost, and of a statement without an answer. */
+/** The codes of a connection that cannot be made or is lost. */
 export const CONNECTION_CODES: ReadonlySet<unknown> = new Set([
-  "database_deadline",
   "database_ended",
   "CONNECTION_CLOSED",
   "CONNECTION_DESTROYED",
@@ -37,6 +36,7 @@ export const CONNECTION_CODES: ReadonlySet<unknown> = new Set([
 const OUTAGE_CODES: ReadonlySet<string> = new Set([
   "bus_down",
   "copy_lags",
+  "database_deadline",
   "no_copy_answers",
   "no_stream_leader",
   "settlement_not_committed",

@@ -834,6 +834,7 @@ create table provider_events (
   constraint provider_events_subject_kind_check CHECK (subject_kind = ANY (ARRAY['provider_config'::text, 'provider_issue'::text, 'issue'::text, 'statement_line'::text, 'organization'::text])),
   constraint provider_events_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(organization_id)
 );
+CREATE INDEX provider_events_by_config ON provider_events USING btree (subject_id, at) WHERE subject_kind = 'provider_config'::text;
 CREATE INDEX provider_events_by_issue ON provider_events USING btree (subject_id, event_id) WHERE subject_kind = ANY (ARRAY['issue'::text, 'provider_issue'::text]);
 CREATE INDEX provider_events_by_organization ON provider_events USING btree (organization_id, event_id);
 CREATE TRIGGER provider_events_append_only BEFORE DELETE OR UPDATE ON provider_events FOR EACH ROW EXECUTE FUNCTION refuse_change();

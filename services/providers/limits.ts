@@ -185,8 +185,8 @@ export const PROVIDER_LIMITS = {
   newConfigsIntervalMs: 1_000,
 
   /**
-   * Valid secrets of one name of a config. A rotation ends none of them early, because the answers of all earlier ones may be
-   * lost; each costs every callback one HMAC.
+   * Valid secrets of one name of a config. Each ends with its own overlap or that of a later rotation, because the answers of all
+   * earlier ones may be lost; each costs every callback one HMAC.
    */
   liveSecrets: 8,
   /**

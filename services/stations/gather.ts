@@ -4,7 +4,7 @@ import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import type { StationCommand } from "../../machines/station/command.ts";
 import { ABOUT_OLD_INTENTS, type StepInput } from "../../machines/station/outcome.ts";
 import { findIntent, type StationState } from "../../machines/station/state.ts";
-import { ENDED_SENT, findEndedIntent, prepareIntent } from "../bus/messages/intents.ts";
+import { findEndedIntent, prepareIntent } from "../bus/messages/intents.ts";
 import type { StationResponse } from "../bus/messages/station-commands.ts";
 import { call, type ReplyOf } from "../bus/operation.ts";
 import { RefusedError } from "../bus/refusals.ts";
@@ -67,10 +67,15 @@ function droppedIntentOf(state: StationState, command: HostCommand): number | un
  */
 async function prepare(
   nc: NatsConnection,
-  { stationId, ended }: StationState,
+  { stationId, ended: [ended, endedBefore] }: StationState,
   creation: { readonly orderId: number; readonly commandId?: string },
 ): Promise<ReplyOf<typeof prepareIntent> | { readonly refusal: "order_unknown" | "idempotency_key_reused" }> {
-  const request = { stationId, ...creation, ended: ended.slice(0, ENDED_SENT).map((intent) => ({ ...intent })) };
+  const request = {
+    stationId,
+    ...creation,
+    ...(ended === undefined ? {} : { ended: { ...ended } }),
+    ...(endedBefore === undefined ? {} : { endedBefore: { ...endedBefore } }),
+  };
   return await call(nc, prepareIntent, request, STATION_LIMITS.gatherMs).catch((error: unknown) => {
     if (!(error instanceof RefusedError)) throw error;
     const { code } = error.refusal;

@@ -159,8 +159,9 @@ export class Presence {
       commandId: `seen:${deviceId}:${atMs}`,
       isVoid: () => this.#isClosed,
       command: (state) => {
-        const committedAtMs = findDevice(state, deviceId)?.liveness.lastSeenAtMs ?? 0;
-        // This heartbeat is newer than the committed one, although its time is earlier.
+        const { lastSeenAtMs = null, sinceMs = null } = findDevice(state, deviceId)?.liveness ?? {};
+        const committedAtMs = lastSeenAtMs ?? sinceMs ?? 0;
+        // This heartbeat is newer than the committed one or the reset, although its time is earlier.
         const isAfterSetBack = isBeforeSetBack(committedAtMs, this.#clock.nowMs());
         return { type: "device_seen", deviceId, seenAtMs: isAfterSetBack ? committedAtMs + 1 : device.heartbeatAtMs };
       },

@@ -161,9 +161,12 @@ async function readAll(deps: ScanDeps, signal: AbortSignal, source: Source, filt
     log: deps.log,
   });
   signal.addEventListener("abort", end, { once: true });
+  let isWaiting = false;
   ended.signal.addEventListener("abort", () => {
     signal.removeEventListener("abort", end);
     feed.stop();
+    // At once, so that the next scan waits by itself.
+    if (isWaiting) deps.lateWaits.end(filter);
   });
   const requireNewest = async (): Promise<void> => {
     // One server has the only copy.
@@ -181,6 +184,7 @@ async function readAll(deps: ScanDeps, signal: AbortSignal, source: Source, filt
     throw error;
   }
   if (receiveLate === undefined || !deps.lateWaits.begin(filter, source.wholeFilter)) return end();
+  isWaiting = true;
   receive = receiveLate;
   void waitForLateCommits(deps.lateWaits, filter, requireNewest, ended.signal).finally(end);
 }
@@ -207,5 +211,4 @@ async function waitForLateCommits(
       await pause(STATION_LIMITS.scanRetryMs);
     }
   }
-  waits.end(filter);
 }

@@ -29,7 +29,7 @@ export class StoredHeartbeats {
       const query = { last_by_subj: heartbeatSubject(stationId, deviceId) };
       const stored = await within(this.#bus.jsm.streams.getMessage(LIVENESS.name, query), STATION_LIMITS.loadMs);
       if (stored === undefined) return undefined;
-      return stored === null ? 0 : heartbeatAtMs({ headers: stored.header });
+      return stored === null ? 0 : heartbeatAtMs({ headers: stored.header, storedAtMs: stored.time.getTime() });
     } catch {
       return undefined;
     } finally {

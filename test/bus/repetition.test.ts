@@ -268,10 +268,10 @@ describe("a request at a process that is cut off from what it needs", () => {
   it("another process reaches it: that one carries out the request, before a silence would count", async () => {
     await serveAt(first, "first", read, true);
     await serveAt(second, "second", read, false);
-    for (let count = 0; count < 10; count += 1) {
+    // The server chooses the process that gets a request.
+    for (let count = 0; count < 10 || !received.includes("first"); count += 1) {
       await within(BUS_LIMITS.silenceMs, async () => expect(await call(caller.nc, read, {})).toEqual({ by: "second" }));
     }
-    expect(received).toContain("first");
   });
 
   it("each other process is cut off, too: each gets the request once, and the caller gets `unavailable` soon", async () => {

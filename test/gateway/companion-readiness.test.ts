@@ -66,8 +66,10 @@ describe("a companion's readiness", () => {
 
   it("a note of a process whose clock is ahead: polled when the note arrived", () => {
     const replica = new PollReplica({ nowMs: () => NOW_MS });
-    replica.apply(pollSubject(3, 5), Buffer.from(String(NOW_MS + 7_200_000)));
+    replica.apply(pollSubject(3, 5), Buffer.from(String(NOW_MS + 7_200_000)), NOW_MS);
     expect(replica.polledAtMs(5)).toBe(NOW_MS);
+    replica.apply(pollSubject(3, 5), new Uint8Array(), NOW_MS - 5_000);
+    expect(replica.polledAtMs(5), "of an empty note: when it was stored").toBe(NOW_MS - 5_000);
   });
 
   it("the clock is set back while a live socket is open: the socket gets the readiness by the new time", async () => {
@@ -131,7 +133,7 @@ describe("notes of polls", () => {
       const noteAt = async (table: CredentialTable, nowMs: number): Promise<number> => {
         notes.note(table, slot, nowMs);
         const seq = await storedNote();
-        replica.apply(subject, Buffer.from(String(nowMs)));
+        replica.apply(subject, Buffer.from(String(nowMs)), nowMs);
         return seq;
       };
       const startMs = 1_700_000_000_000;

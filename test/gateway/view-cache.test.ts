@@ -91,7 +91,7 @@ function qrCommitOf(stationId: number, deviceIds: readonly number[], qrPayload: 
 }
 
 function apply(stations: StationReplica, subject: string, data: Uint8Array): void {
-  stations.targets[0]?.apply(subject, data);
+  stations.targets[0]?.apply(subject, data, NOW_MS);
 }
 
 function world(maxDevices = 100) {

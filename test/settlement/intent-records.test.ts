@@ -92,9 +92,9 @@ describe("an ended intent", () => {
     const { intentId } = await world.ask(prepareIntent, { stationId, orderId, commandId: "first" });
     const key = { stationId, intentId };
     expect(await world.ask(findEndedIntent, key)).toEqual({ intent: null, orderStatus: null });
-    const ended = [endedIntent(intentId, { cancelKey: "a" })];
+    const ended = endedIntent(intentId, { cancelKey: "a" });
     await world.ask(prepareIntent, { stationId, orderId, commandId: "second", ended });
-    await world.ask(prepareIntent, { stationId, orderId, ended: [endedIntent(intentId, { cancelKey: "b" })] });
+    await world.ask(prepareIntent, { stationId, orderId, ended: endedIntent(intentId, { cancelKey: "b" }) });
     expect(await world.ask(findEndedIntent, key)).toMatchObject({
       intent: { intentId, status: "cancelled", cancelKey: "a" },
     });
@@ -105,7 +105,7 @@ describe("an ended intent", () => {
   test("created without a key: found by its id", async () => {
     const { stationId, orderId } = await openStation();
     const { intentId } = await world.ask(prepareIntent, { stationId, orderId });
-    await world.ask(prepareIntent, { stationId, orderId, commandId: "next", ended: [endedIntent(intentId)] });
+    await world.ask(prepareIntent, { stationId, orderId, commandId: "next", ended: endedIntent(intentId) });
     expect(await world.ask(findEndedIntent, { stationId, intentId })).toMatchObject({ intent: { intentId } });
   });
 
@@ -113,7 +113,7 @@ describe("an ended intent", () => {
     const { stationId, cashier } = await world.openStation();
     const { orderId } = (await world.ask(openOrder, { caller: cashier, stationId, lines })).order;
     const { intentId } = await world.ask(prepareIntent, { stationId, orderId });
-    const ended = [endedIntent(intentId, { orderId })];
+    const ended = endedIntent(intentId, { orderId });
     await world.ask(prepareIntent, { stationId, orderId, ended });
     const found = async () => (await world.ask(findEndedIntent, { stationId, intentId })).orderStatus;
     expect(await found()).toBe("open");
@@ -125,7 +125,7 @@ describe("an ended intent", () => {
     const [here, there] = await Promise.all([openStation(), openStation()]);
     const { stationId, orderId } = here;
     const { intentId } = await world.ask(prepareIntent, { stationId, orderId });
-    await world.ask(prepareIntent, { stationId, orderId, ended: [endedIntent(intentId)] });
+    await world.ask(prepareIntent, { stationId, orderId, ended: endedIntent(intentId) });
     expect(await world.ask(findEndedIntent, { stationId: there.stationId, intentId })).toEqual({
       intent: null,
       orderStatus: null,

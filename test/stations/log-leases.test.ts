@@ -154,13 +154,13 @@ describe("leases of partitions", () => {
     expect(first.calls).toEqual([]);
   });
 
-  it("acknowledgements take a second: each renewal counts until its lease is over", async () => {
+  it("acknowledgements take 0.8 s: each renewal counts until its lease is over", async () => {
     const link = await Link.open(Number(new URL(nats.url).port));
     stops.push(() => link.close());
     const url = Object.assign(new URL(nats.url), { port: link.port }).href;
     const first = await startHost("first", { url });
     first.calls.length = 0;
-    link.slow(500);
+    link.slow(400);
     for (let gap = 0; gap < 2; gap += 1) {
       await eventually(() => !first.leases.isCurrent());
       await eventually(() => first.leases.isCurrent());

@@ -5,7 +5,7 @@ import type { StationCommand } from "../../machines/station/command.ts";
 import { LocalCommands } from "../../services/stations/mailboxes.ts";
 import { Presence } from "../../services/stations/presence.ts";
 import { SYSTEM, type Work } from "../../services/stations/work.ts";
-import { aCounter, COMPANION, STATION_ID } from "../machines/scenario.ts";
+import { aCounter, COMPANION, COMPANION_DEVICE, STATION_ID } from "../machines/scenario.ts";
 
 const SILENCE_MS = 25_000;
 const AHEAD_MS = 7_200_000;
@@ -19,6 +19,14 @@ class Host {
 
   setsBack(): this {
     this.#nowMs -= AHEAD_MS;
+    return this;
+  }
+
+  /** The companion is reset, and enrolls again. */
+  resets(): this {
+    this.#counter.describesDevice({ ...COMPANION_DEVICE, status: "pending", revision: 2 });
+    this.#counter.describesDevice({ ...COMPANION_DEVICE, revision: 3 });
+    this.#presence.observe(STATION_ID, this.#counter.station);
     return this;
   }
 
@@ -109,6 +117,13 @@ describe("the clock of the bus is set back by two hours", () => {
       await host.passes(SILENCE_MS);
       expect(host.liveness()).toBe("offline");
     }
+  });
+
+  it("a device that was reset before: online with its next heartbeat", async () => {
+    const host = new Host().resets().setsBack();
+    expect(host.liveness()).toBe("offline");
+    await host.passes(10_000, { beats: true });
+    expect(host.liveness()).toBe("online");
   });
 
   it("a host that takes over: the heartbeats from before set no device online", async () => {

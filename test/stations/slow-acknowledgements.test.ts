@@ -19,11 +19,11 @@ afterAll(async () => {
   await link.close();
 });
 
-it("acknowledgements take 600 ms: the host keeps its partitions, commits and refuses", async () => {
+it("acknowledgements take 520 ms: the host keeps its partitions, commits and refuses", async () => {
   const url = Object.assign(new URL(world.nats.url), { port: link.port }).href;
   const { host } = await world.startHost({ natsUrl: url, leaseUrl: url });
   const stationId = await world.openStation();
-  link.slow(300);
+  link.slow(260);
   let fewest = PARTITION_COUNT;
   const watch = setInterval(() => (fewest = Math.min(fewest, host.owned().size)), 10);
   expect((await world.ask(stationId, { type: "lease_renew" })).reply.ok).toBe(true);

@@ -212,7 +212,7 @@ export const providerConfigRoutes = [
     operation: "rotateProviderSecret",
     summary: "Replace a secret of a payment provider",
     description:
-      "The service accepts callbacks signed with an older secret until the overlap ends. If the answer with the new secret was lost, make another one: no older one ends early. At most eight are valid; another rotation is refused with `conflict`, unless its overlap is 0, which ends all older ones at once.",
+      "The service accepts callbacks signed with an older secret until the overlap ends. If the answer with the new secret was lost, make another one: no older one ends earlier than its own overlap or that of a later rotation. At most eight are valid; another rotation is refused with `conflict`, unless its overlap is 0, which ends all older ones at once.",
     body: rotateProviderSecretBodySchema,
     replies: {
       200: { description: "The config, with the secret if the service generated it.", schema: newProviderConfigSchema },

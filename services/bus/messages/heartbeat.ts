@@ -14,9 +14,13 @@ export function heartbeatHeaders({ atMs }: Pick<Heartbeat, "atMs">): MsgHdrs {
   return made;
 }
 
-/** When the gateway received a stored heartbeat, by the time of the bus. */
-export function heartbeatAtMs(stored: { readonly headers?: MsgHdrs | undefined }): number {
-  return Number(stored.headers?.get(AT_HEADER) ?? 0);
+/**
+ * When the gateway received a stored heartbeat, by the time of the bus. The time of storing counts for a heartbeat without the
+ * header.
+ */
+export function heartbeatAtMs(stored: { readonly headers?: MsgHdrs | undefined; readonly storedAtMs: number }): number {
+  const atMs = stored.headers?.get(AT_HEADER) ?? "";
+  return atMs === "" ? stored.storedAtMs : Number(atMs);
 }
 
 /**

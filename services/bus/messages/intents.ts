@@ -22,9 +22,6 @@ const endedIntentSchema = z.looseObject({
   deviceId: z.int().nullable(),
 });
 
-/** How many ended intents a creation sends. */
-export const ENDED_SENT = 2;
-
 /**
  * Returns the order for a new intent, as stored now, and the intent's id. The same command gets the same id for as long
  * as its key is stored. Refuses an order of another station with `not_found`, and another order under the same key with
@@ -38,8 +35,9 @@ export const prepareIntent = repeatable(
     orderId: id,
     /** Present when the creation has an idempotency key. */
     commandId: z.string().min(1).max(BOUNDS.commandIdCharacters).optional(),
-    /** Between two creations two can end: one that expires in the first creation, and the one that it creates. */
-    ended: z.array(endedIntentSchema).max(ENDED_SENT).optional(),
+    ended: endedIntentSchema.optional(),
+    /** The one that ended before it: between two creations two can end. One expires in the first creation, which creates the other. */
+    endedBefore: endedIntentSchema.optional(),
   }),
   z.object({
     intentId: id,

@@ -182,8 +182,7 @@ class SettlementDetails implements CsvReport {
   #createdAt(row: CsvRow) {
     const text = this.#value(row, "creationDate");
     const read = readDate(text, DATE_FORMATS);
-    if (read === undefined)
-      throw this.#problem("creationDate", `${quoted(text)} is not in a date format of this report.`);
+    if (read === undefined) throw this.#problem("creationDate", `${quoted(text)} is no date that the report has.`);
     return read;
   }
 

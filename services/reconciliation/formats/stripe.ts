@@ -165,7 +165,7 @@ class BalanceTransactions implements CsvReport {
     const text = this.#header.value(row, field);
     if (text === "") return undefined;
     const read = readDate(text, DATE_FORMATS);
-    if (read === undefined) throw this.#problem(field, `${quoted(text)} is not in a date format of this report.`);
+    if (read === undefined) throw this.#problem(field, `${quoted(text)} is no date that the report has.`);
     return read;
   }
 

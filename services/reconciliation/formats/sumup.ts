@@ -174,7 +174,7 @@ class SumupReport implements CsvReport {
       const sentence = `The English report has dates such as ${quoted(text)}, where the day and the month cannot be told apart; store a mapping that declares the format.`;
       throw new StatementRefusedError("ambiguous_dates", sentence);
     }
-    throw new FieldProblem(this.#header.nameOf(field), `${quoted(text)} is not in a date format of this report.`);
+    throw new FieldProblem(this.#header.nameOf(field), `${quoted(text)} is no date that the report has.`);
   }
 }
 

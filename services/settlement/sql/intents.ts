@@ -21,7 +21,8 @@ export async function prepareIntent(
   database: Database,
   request: RequestOf<typeof intents.prepareIntent>,
 ): Promise<PreparedIntent> {
-  const { stationId, orderId, commandId, ended = [] } = request;
+  const { stationId, orderId, commandId } = request;
+  const ended = [request.ended, request.endedBefore].filter((intent) => intent !== undefined);
   const key = commandId === undefined ? null : keyText(commandId);
   const [row] = await database<
     [

@@ -18,8 +18,8 @@ const [target] = replica.targets;
 if (target === undefined) throw new Error("There is no station log.");
 const feed = new ReplicaFeed(bus, log, {
   ...target,
-  apply: (subject, data) => {
-    target.apply(subject, data);
+  apply: (subject, data, storedAtMs) => {
+    target.apply(subject, data, storedAtMs);
     // The stream is empty at the start and its messages come in order, each once: the count is the sequence.
     seen.push([parseStationId(subject), seen.length + 1, performance.timeOrigin + performance.now()]);
   },

@@ -184,8 +184,14 @@ describe("the report of a day", () => {
   });
 
   test("each time zone that a request may name: PostgreSQL and the runtime have the same clock", async () => {
-    const names = Intl.supportedValuesOf("timeZone");
-    expect(names.map(canonicalTimeZone)).toEqual(names);
+    const names = Intl.supportedValuesOf("timeZone").map((name) => canonicalTimeZone(name) ?? "");
+    expect(names).not.toContain("");
+    expect(["Asia/Kolkata", "asia/calcutta", "Europe/Kyiv", "Europe/Kiev"].map(canonicalTimeZone)).toEqual([
+      "Asia/Kolkata",
+      "Asia/Kolkata",
+      "Europe/Kyiv",
+      "Europe/Kyiv",
+    ]);
     const clocks = await world.database<{ name: string; january: string; july: string }[]>`
       select name, to_char('2026-01-15T12:00Z'::timestamptz at time zone name, 'YYYY-MM-DD HH24:MI') as january,
         to_char('2026-07-15T12:00Z'::timestamptz at time zone name, 'YYYY-MM-DD HH24:MI') as july

@@ -122,8 +122,8 @@ describe("Adyen's settlement details report", () => {
     const records = await parse("damaged");
     expect(problemsOf(records)).toEqual([
       '2 Psp Reference: "8.81500E+15" is an id that a spreadsheet has changed; import the file as the provider made it.',
-      '3 Creation Date: "3/2/2026 12:00" is not in a date format of this report.',
-      '4 Creation Date: "2026-02-30 12:00:00" is not in a date format of this report.',
+      '3 Creation Date: "3/2/2026 12:00" is no date that the report has.',
+      '4 Creation Date: "2026-02-30 12:00:00" is no date that the report has.',
       "5 Gross Credit (GC): 17.005 has more decimals than EUR has (2).",
       '6 Gross Currency: "EURO" is no ISO 4217 currency.',
       "7 Gross Credit (GC): The row has an amount without its currency.",

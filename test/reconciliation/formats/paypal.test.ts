@@ -119,7 +119,7 @@ describe("PayPal's settlement report (STL)", () => {
       "2 : The row has no column headers (CH) before it.",
       '5 Gross Transaction Amount: "52.00" is no whole number of hundredths.',
       '6 Transaction Debit or Credit: "" is neither CR nor DR.',
-      '7 Transaction Initiation Date: "2026/02/30 00:00:30 -0800" is not in a date format of this report.',
+      '7 Transaction Initiation Date: "2026/02/30 00:00:30 -0800" is no date that the report has.',
       "8 Transaction Completion Date: The row has 6 fields after its type, and the header has 13 columns.",
       '9 Gross Transaction Currency: "EURO" is no ISO 4217 currency.',
       '10 : "XX" is no type of row that the report has.',
@@ -259,7 +259,7 @@ describe("PayPal's activity download", () => {
       "9 adjustment Neue Art von Zahlung 800 EUR fee 0 net 800 | TX-7",
     ]);
     expect(problemsOf(records)).toEqual([
-      '10 Datum: "30.02.2026 17:00:00" is not in a date format of this report.',
+      '10 Datum: "30.02.2026 17:00:00" is no date that the report has.',
       "11 Gebühr: The fee is not what lies between gross and net.",
     ]);
     expect(linesOf(records)[0]).toMatchObject({

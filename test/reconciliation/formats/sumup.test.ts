@@ -165,7 +165,7 @@ describe("SumUp's transaction report", () => {
     expect(problemsOf(records)).toEqual([
       '2 Total: "1.234" can be read in two ways, and no amount before it shows which one is meant.',
       '4 Total: "5,00" is no decimal number.',
-      '5 Date: "2025-02-30 12:00:00" is not in a date format of this report.',
+      '5 Date: "2025-02-30 12:00:00" is no date that the report has.',
       '6 Transaction type: "Transfer" is no word that is known here.',
       '7 Status: "Half" is no word that is known here.',
       "8 Transaction ID: The row has no transaction id.",
@@ -203,7 +203,7 @@ describe("SumUp's transaction report", () => {
       ["2025-11-14", "2025-11-14T00:00:05.000Z"],
       ["2025-11-14", undefined],
     ]);
-    expect(problemsOf(records)).toEqual(['5 Date: "Nov 14, 2025, 13:07 PM" is not in a date format of this report.']);
+    expect(problemsOf(records)).toEqual(['5 Date: "Nov 14, 2025, 13:07 PM" is no date that the report has.']);
   });
 
   it("reads the same where an accent is a separate character", async () => {

@@ -267,7 +267,15 @@ function addNumber({ numbers }: Statement, element: XmlElement): void {
 }
 
 /** A repeated statement has the same opening balance, also when its entries were corrected. */
-function identityOf({ id, account, currency = "", fromDate = "", toDate = "", numbers, balances }: Statement): string[] {
+function identityOf({
+  id,
+  account,
+  currency = "",
+  fromDate = "",
+  toDate = "",
+  numbers,
+  balances,
+}: Statement): string[] {
   const beforeClosing = balances
     .filter(({ type }) => type !== "CLBD")
     .map(({ type, date, minor, currency: of }) => `${type} ${date} ${minor} ${of}`);

@@ -105,7 +105,7 @@ export class BodyRows {
     const text = this.#header.value(row, field);
     if (text === "") return undefined;
     const read = paypalDate(text);
-    if (read === undefined) throw this.#problem(field, `${quoted(text)} is not in a date format of this report.`);
+    if (read === undefined) throw this.#problem(field, `${quoted(text)} is no date that the report has.`);
     return read;
   }
 

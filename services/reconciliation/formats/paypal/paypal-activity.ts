@@ -170,7 +170,7 @@ class Activity implements CsvReport {
   #dateOf(row: CsvRow): ReadDate {
     const text = `${this.#header.value(row, "date")} ${this.#header.value(row, "time")}`.trim();
     const read = this.#order.read(text);
-    if (read === undefined) throw this.#problem("date", `${quoted(text)} is not in a date format of this report.`);
+    if (read === undefined) throw this.#problem("date", `${quoted(text)} is no date that the report has.`);
     return read;
   }
 
