@@ -62,19 +62,20 @@ function droppedIntentOf(state: StationState, command: HostCommand): number | un
 }
 
 /**
- * Each creation sends the newest two ended intents along, so that the settlement service stores each ended intent before the
- * state drops it. Two, because a creation can expire an intent after it has sent these, and then its own intent ends.
+ * Each creation sends the newest ended intent along, so that the settlement service stores each ended intent before the state
+ * drops it. A creation can expire an intent after that, and then its own intent ends. So the next creation sends both.
  */
 async function prepare(
   nc: NatsConnection,
-  { stationId, ended: [ended, endedBefore] }: StationState,
+  { stationId, ended: [ended, before] }: StationState,
   creation: { readonly orderId: number; readonly commandId?: string },
 ): Promise<ReplyOf<typeof prepareIntent> | { readonly refusal: "order_unknown" | "idempotency_key_reused" }> {
+  const isSent = ended === undefined || before === undefined || (before.endedAtMs ?? 0) < ended.createdAtMs;
   const request = {
     stationId,
     ...creation,
     ...(ended === undefined ? {} : { ended: { ...ended } }),
-    ...(endedBefore === undefined ? {} : { endedBefore: { ...endedBefore } }),
+    ...(isSent ? {} : { endedBefore: { ...before } }),
   };
   return await call(nc, prepareIntent, request, STATION_LIMITS.gatherMs).catch((error: unknown) => {
     if (!(error instanceof RefusedError)) throw error;

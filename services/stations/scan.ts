@@ -44,17 +44,20 @@ export interface ScanDeps {
  * consumers do not accumulate: a log has at most one of the whole log, and one per partition.
  */
 export class LateWaits {
-  readonly #lateCommitsMs: number;
+  readonly #lateCommitsMs: number | undefined;
   readonly #ends = new Map<string, number>();
 
-  constructor(lateCommitsMs: number = STATION_LIMITS.lateCommitsMs) {
+  /** `lateCommitsMs` replaces both limits. */
+  constructor(lateCommitsMs?: number) {
     this.#lateCommitsMs = lateCommitsMs;
   }
 
   /** Whether this scan has to wait. If not, the feed of an earlier scan receives the same commits, and now does so for longer. */
-  begin(filter: string, wholeFilter: string): boolean {
+  begin(filter: string, wholeFilter: string, isCluster: boolean): boolean {
+    const { lateCommitsMs, lateCommitsOnClusterMs } = STATION_LIMITS;
+    const waitMs = this.#lateCommitsMs ?? (isCluster ? lateCommitsOnClusterMs : lateCommitsMs);
     const waiting = [wholeFilter, filter].find((each) => this.#ends.has(each));
-    this.#ends.set(waiting ?? filter, performance.now() + this.#lateCommitsMs);
+    this.#ends.set(waiting ?? filter, performance.now() + waitMs);
     return waiting === undefined;
   }
 
@@ -168,9 +171,10 @@ async function readAll(deps: ScanDeps, signal: AbortSignal, source: Source, filt
     // At once, so that the next scan waits by itself.
     if (isWaiting) deps.lateWaits.end(filter);
   });
+  const isCluster = deps.bus.nc.info?.cluster !== undefined;
   const requireNewest = async (): Promise<void> => {
     // One server has the only copy.
-    if (deps.bus.nc.info?.cluster === undefined) return;
+    if (!isCluster) return;
     const newest = await deps.bus.jsm.streams.getMessage(stream, { last_by_subj: filter });
     if (newest === null || (await handled.waitFor(newest.seq, STATION_LIMITS.scanLagMs))) return;
     throw new CopyLagsError(stream);
@@ -183,7 +187,7 @@ async function readAll(deps: ScanDeps, signal: AbortSignal, source: Source, filt
     end();
     throw error;
   }
-  if (receiveLate === undefined || !deps.lateWaits.begin(filter, source.wholeFilter)) return end();
+  if (receiveLate === undefined || !deps.lateWaits.begin(filter, source.wholeFilter, isCluster)) return end();
   isWaiting = true;
   receive = receiveLate;
   void waitForLateCommits(deps.lateWaits, filter, requireNewest, ended.signal).finally(end);
