@@ -40,6 +40,14 @@ describe("asking a station", () => {
     return asked;
   };
 
+  /** Acts as an owner that receives one command and then ends. */
+  const receivingOne = (): Promise<Msg> => {
+    const { promise, resolve } = Promise.withResolvers<Msg>();
+    const callback = (_error: unknown, message: Msg): void => resolve(message);
+    owner = bus.nc.subscribe(stationCommandSubject(1), { max: 1, callback });
+    return promise;
+  };
+
   it("no host has the partition: the client waits for an owner", async () => {
     const asked = askStation(bus.nc, 1, REQUEST);
     await pause(300);
@@ -71,13 +79,9 @@ describe("asking a station", () => {
   });
 
   it("an answer comes while no host has the partition, and the client pauses: the client accepts it", async () => {
-    const first = Promise.withResolvers<Msg>();
-    owner = bus.nc.subscribe(stationCommandSubject(1), {
-      max: 1,
-      callback: (_error, message) => first.resolve(message),
-    });
+    const first = receivingOne();
     const asked = askStation(bus.nc, 1, REQUEST);
-    const message = await first.promise;
+    const message = await first;
     // Now the client is in a pause nearly all the time, because the bus reports at once that no process answers.
     await pause(BUS_LIMITS.askAgainMs + 3 * BUS_LIMITS.askLongestPauseMs);
     message.respond(JSON.stringify(DONE));
@@ -85,13 +89,9 @@ describe("asking a station", () => {
   });
 
   it("an answer comes together with the report that no host has the partition: the client accepts it", async () => {
-    const first = Promise.withResolvers<Msg>();
-    owner = bus.nc.subscribe(stationCommandSubject(1), {
-      max: 1,
-      callback: (_error, message) => first.resolve(message),
-    });
+    const first = receivingOne();
     const asked = askStation(bus.nc, 1, REQUEST);
-    const message = await first.promise;
+    const message = await first;
     const request = bus.nc.request.bind(bus.nc);
     const spy = vi.spyOn(bus.nc, "request").mockImplementationOnce((...again) => {
       const report = request(...again);
