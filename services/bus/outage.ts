@@ -1,7 +1,7 @@
 /**
- * Failures of work that each request or station repeats. An outage of NATS, of PostgreSQL or
- * of another service makes all of it fail at once, many times a second. Its reason is known, so its log lines need no
- * stack, and one line a minute for each reason is enough. Any other failure is logged each time, with its stack.
+ * Failures of work that each request or station repeats. An outage of NATS, of PostgreSQL or of another service makes all of
+ * it fail at once, many times a second. Its reason is known, so its log lines need no stack, and one line a minute for each
+ * reason is enough. Any other failure is logged each time, with its stack.
  */
 import { JetStreamApiError } from "@nats-io/jetstream";
 import { errors } from "nats";

@@ -200,9 +200,9 @@ function changesOf(before: Changeable, next: Changeable): Record<string, Json> {
 /**
  * Replaces a secret. The older ones and the new one are accepted for `overlapMs`, so that no callback is lost: an owner who lost
  * the answer makes another one. An older one ends with the shortest overlap since then, because the service does not know which
- * of them the provider has; instead, it refuses one too many. Refuses with `permission_denied`, `not_found`, `invalid_request`, `conflict`
- * (another config has the secret, another request is replacing one, or too many are valid), or `unavailable` when the provider
- * does not answer.
+ * of them the provider has; instead, it refuses one too many. Refuses with `permission_denied`, `not_found`, `invalid_request`,
+ * `conflict` (another config has the secret, another request is replacing one, or too many are valid), or `unavailable` when
+ * the provider does not answer.
  */
 export const rotateProviderSecret: Handler<ProvidersDeps, typeof bus.rotateProviderSecret> = async (deps, request) => {
   const { caller, configId, name, secret: suppliedSecret, overlapMs, reason } = request;

@@ -70,6 +70,7 @@ async function prepare(
   { stationId, ended: [ended, before] }: StationState,
   creation: { readonly orderId: number; readonly commandId?: string },
 ): Promise<ReplyOf<typeof prepareIntent> | { readonly refusal: "order_unknown" | "idempotency_key_reused" }> {
+  // The creation of `ended` has sent the one before, unless that one expired in the same step.
   const isSent = ended === undefined || before === undefined || (before.endedAtMs ?? 0) < ended.createdAtMs;
   const request = {
     stationId,

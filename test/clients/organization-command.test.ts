@@ -68,12 +68,12 @@ test.each(["watch", "simulate"])("such a certificate, for devices %s: the same s
   );
 });
 
-test("such a certificate, for certificate verify: the same sentence", async () => {
+test("such a certificate, for certificate verify: the same sentence, and how to go on without the service", async () => {
   const origin = `https://127.0.0.1:${port}`;
   const file = join(folder.path, "certificate.json");
   writeFileSync(file, "{}");
   await expect(runCertificate(["verify", file, "--base-url", origin])).rejects.toThrow(
-    `The certificate of ${origin} is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT); name it in GATEWAY_CERTIFICATE_FILE.`,
+    `The certificate of ${origin} is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT); name it in GATEWAY_CERTIFICATE_FILE. Or give the keys with --key.`,
   );
 });
 

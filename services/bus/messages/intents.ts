@@ -36,7 +36,7 @@ export const prepareIntent = repeatable(
     /** Present when the creation has an idempotency key. */
     commandId: z.string().min(1).max(BOUNDS.commandIdCharacters).optional(),
     ended: endedIntentSchema.optional(),
-    /** The one that ended before it: between two creations two can end. One expires in the first creation, which creates the other. */
+    /** The one that expired in the step that created `ended`, if there is one. */
     endedBefore: endedIntentSchema.optional(),
   }),
   z.object({
