@@ -10,9 +10,9 @@ const PURE = [
   "test/mutants/mutants.test.ts",
 ];
 /**
- * What holds milliseconds against a bound: run after the long files, beside short ones (`longest-first.ts`). They wait much:
- * each of them takes a fifth of a core on average, and all passed at a load of 16 on two cores. They run in this order, so
- * that those that compute much (trial, sign-in-flood) do not meet.
+ * What holds milliseconds against a bound: run when the other files have ended, which keep both cores busy. They wait much:
+ * each of them takes a fifth of a core on average, so several run at once. They run in this order, so that those that compute
+ * much (trial, sign-in-flood) do not meet.
  */
 const TIMED = [
   "test/cluster/trial.test.ts",
@@ -83,11 +83,11 @@ export default defineConfig({
       {
         extends: true,
         // In separate processes: otherwise the memory of other files would be measured as well.
-        test: { ...SERVERS, name: "timed", include: TIMED, isolate: true },
+        test: { ...SERVERS, name: "timed", include: TIMED, isolate: true, sequence: { groupOrder: 1 } },
       },
       {
         extends: true,
-        test: { ...SERVERS, name: "alone", include: ALONE, isolate: true, maxWorkers: 1, sequence: { groupOrder: 1 } },
+        test: { ...SERVERS, name: "alone", include: ALONE, isolate: true, maxWorkers: 1, sequence: { groupOrder: 2 } },
       },
     ],
   },

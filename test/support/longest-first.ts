@@ -71,9 +71,6 @@ const LONGEST = [
   "test/gateway/people/webhooks.test.ts",
 ];
 
-/** This many short files on one worker take as long as a timed file on the three others. */
-const SHORT_PER_TIMED = 5;
-
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const missing = LONGEST.filter((file) => !existsSync(join(CHECKOUT, file)));
@@ -91,18 +88,14 @@ export class LongestFirst extends BaseSequencer {
       some.toSorted((a, b) => placeOf(a, places) - placeOf(b, places));
     const services = byPlace(sorted.filter(isIn("services")), LONGEST);
     const isLong = (file: TestSpecification): boolean => placeOf(file, LONGEST) < LONGEST.length;
-    // A worker continues only with files of its project, so the files of a project follow one another.
-    const short = [...sorted.filter(isIn("pure")), ...services.filter((file) => !shares.has(file) && !isLong(file))];
     const timed = sorted.filter(isIn("timed"));
+    // A worker continues only with files of its project, so the files of a project follow one another.
     return [
       ...services.filter((file) => !shares.has(file) && isLong(file)),
       ...services.filter((file) => shares.has(file)),
-      // Timed files mostly wait: about three of them run at once, beside one worker with short files.
-      ...byPlace(timed, timed[0]?.project.config.include ?? []).flatMap((file, nth) => [
-        file,
-        ...short.slice(nth * SHORT_PER_TIMED, (nth + 1) * SHORT_PER_TIMED),
-      ]),
-      ...short.slice(timed.length * SHORT_PER_TIMED),
+      ...sorted.filter(isIn("pure")),
+      ...services.filter((file) => !shares.has(file) && !isLong(file)),
+      ...byPlace(timed, timed[0]?.project.config.include ?? []),
       ...sorted.filter(isIn("alone")),
     ];
   }
