@@ -18,10 +18,13 @@ export function refuseWithoutLease(state: StationState, input: StepInput): Outco
   return refuseLease(state);
 }
 
-/** `takeOverFrom` has the id of the holder that the cashier knows: if the holder has changed since, the lease stays. */
+/**
+ * `takeOverFrom` has the id of the holder that the cashier knows: if the holder has changed since, the lease stays. A closed
+ * station has a lease only to finish the collection under way, because the guest may have paid.
+ */
 export function acquireLease(state: StationState, command: Command<"lease_acquire">, input: StepInput): Outcome {
   if (input.actor.kind !== "cashier") return refuse("lease_required");
-  if (state.status === "closed") return refuse("station_closed");
+  if (state.status === "closed" && state.intent === null) return refuse("station_closed");
   const expiresAtMs = expiryOf(state, command, input);
   if (expiresAtMs === undefined) return refuse("session_ended");
   const holder: LeaseHolder = {

@@ -103,7 +103,8 @@ export function putProvider(state: StationState, command: Command<"provider_put"
 export function putOrder(state: StationState, command: Command<"order_put">, atMs: number): Outcome {
   const order = describeOrder(command.order);
   const { orderId, revision, status, amountMinor, currency } = order;
-  const known = [...state.knownOrders, ...state.waitingOrders].find((other) => other.orderId === orderId);
+  const current = state.order === null ? state.waitingOrders : [...state.waitingOrders, state.order];
+  const known = [...state.knownOrders, ...current].find((other) => other.orderId === orderId);
   if (known !== undefined && known.status !== "open") return { reply: ACCEPTED };
   const remembered = rememberOrder(state, order);
   if (status !== "open") {
@@ -111,7 +112,7 @@ export function putOrder(state: StationState, command: Command<"order_put">, atM
     const reason = status === "paid" ? "order_already_paid" : "order_voided";
     const other = endOvertaken(remembered, { orderId, reason }, atMs);
     const events: StationEvent[] = [{ type: "order_cleared", orderId, status }, ...other.events];
-    return { state: takeOrderOff(dropUnclear(other.state, orderId), orderId, atMs), events, reply: ACCEPTED };
+    return { state: takeOrderOff(dropUnclear(other.state, orderId), orderId), events, reply: ACCEPTED };
   }
   if (known !== undefined && revision <= known.revision) return { reply: ACCEPTED };
   const shown = showOrder(remembered, { ...order, shownAtMs: atMs });

@@ -24,7 +24,7 @@ export function finishSettlement(state: StationState, command: Command<"settleme
   const revision = state.knownOrders.find((known) => known.orderId === orderId)?.revision ?? 0;
   const paid = dropUnclear(rememberOrder(moved, { orderId, revision, status: "paid" }), orderId);
   return answerAttestation(
-    takeOrderOff(paid, orderId, atMs),
+    takeOrderOff(paid, orderId),
     intent,
     [{ type: "intent_succeeded", intentId, orderId, transactionId }],
     { ok: true, type: "intent", intentId, status: "succeeded" },

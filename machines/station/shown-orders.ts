@@ -15,11 +15,15 @@ export function showOrder(state: StationState, order: ShownOrder): StationState 
   return { ...state, order: { ...order, shownAtMs }, waitingOrders };
 }
 
-/** The station without this order. If the display showed it, the newest waiting order is shown from `atMs` on. */
-export function takeOrderOff(state: StationState, orderId: number, atMs: number): StationState {
-  if (state.order?.orderId !== orderId) return { ...state, waitingOrders: without(state.waitingOrders, orderId) };
+/**
+ * The station without this order. If the display showed it, it shows the newest waiting order. That order ends a `paid` only
+ * if the order before it has ended it.
+ */
+export function takeOrderOff(state: StationState, orderId: number): StationState {
+  const { order: before } = state;
+  if (before?.orderId !== orderId) return { ...state, waitingOrders: without(state.waitingOrders, orderId) };
   const next = state.waitingOrders.at(-1);
-  const order = next === undefined ? null : { ...next, shownAtMs: atMs };
+  const order = next === undefined ? null : { ...next, shownAtMs: Math.max(next.shownAtMs, before.shownAtMs) };
   return { ...state, order, waitingOrders: state.waitingOrders.slice(0, -1) };
 }
 

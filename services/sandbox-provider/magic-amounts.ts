@@ -1,10 +1,11 @@
 /**
- * What the sandbox provider does for which amount: the last two digits of the minor units decide. Any other amount is
- * approved. This table is data: the documentation and the command line print it.
+ * What the sandbox provider does for which amount: its last two digits decide. Any other amount is approved. This table is
+ * data: the documentation and the command line print it.
  */
+import { formatAmount } from "../../machines/currency.ts";
 
 interface MagicAmount {
-  /** The last two digits of the amount in minor units: 12.01 ends in 01, and so does JPY 1201. */
+  /** The last two digits of the amount: 12.01 ends in 01, and so does JPY 1201. */
   readonly ending: string;
   readonly scenario: string;
   /** What the provider does. */
@@ -138,8 +139,11 @@ export const MAGIC_AMOUNTS = [
 export const DEFAULT_SCENARIO = "approve";
 export type Scenario = (typeof MAGIC_AMOUNTS)[number]["scenario"] | typeof DEFAULT_SCENARIO;
 
-/** The scenario that an amount in minor units asks for. */
-export function scenarioOf(amountMinor: string): Scenario {
-  const ending = amountMinor.padStart(2, "0").slice(-2);
+/**
+ * The scenario that an amount asks for. Its last two digits are those of the API's decimal string: minor units of a currency
+ * with three decimals always end in zero.
+ */
+export function scenarioOf(amountMinor: string, currency: string): Scenario {
+  const ending = formatAmount(amountMinor, currency).replace(".", "").padStart(2, "0").slice(-2);
   return MAGIC_AMOUNTS.find((magic) => magic.ending === ending)?.scenario ?? DEFAULT_SCENARIO;
 }

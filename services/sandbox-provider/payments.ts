@@ -21,7 +21,7 @@ const paymentSchema = z.strictObject({
 export async function createPayment(deps: SandboxDeps, account: sql.AccountRow, body: unknown): Promise<Reply> {
   const nowMs = await sql.readNowMs(deps.database);
   const asked = checkPayment(deps, body, nowMs);
-  const scenario = scenarioOf(asked.amountMinor);
+  const scenario = scenarioOf(asked.amountMinor, asked.currency);
   if (scenario === "provider_down") throw new ApiError(503, "unavailable", "The provider is down.");
   if (scenario === "refuse") throw new ApiError(422, "payment_refused", "The provider refuses this payment.");
   if (scenario === "garbage") return { status: 200, text: "<html>Everything is fine.</html>" };

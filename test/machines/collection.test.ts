@@ -136,6 +136,14 @@ describe("cash and the attested terminal", () => {
     expect(closed.picks("cash").reply).toMatchObject({ reason: "station_closed" });
     expect(closed.leased(ROBIN).reply).toMatchObject({ code: "station_closed" });
   });
+
+  it("a collection at a station that was closed, and whose lease has ended: the next cashier can attest it", () => {
+    const counter = aServedCounter().picks("smart_pos").reports("reported_success");
+    counter.describesStation({ status: "closed", revision: 2 }).releases().leased(ROBIN);
+    expect(counter.attests({ by: ROBIN }).intent?.status).toBe("settling");
+    counter.settles();
+    expect(counter.releases(ROBIN).leased(ROBIN).reply).toMatchObject({ code: "station_closed" });
+  });
 });
 
 describe("a collection that is refused", () => {

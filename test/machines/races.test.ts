@@ -238,6 +238,13 @@ describe("descriptions that arrive out of order", () => {
     expect(counter.display.order_display_number).toBe(8);
   });
 
+  it("an older revision of the shown order does not come back after many other orders", () => {
+    const counter = aServedCounter().order({ revision: 2, amountMinor: "1500" });
+    for (let nth = 0; nth < STATE_LIMITS.knownOrders; nth += 1)
+      counter.order({ orderId: 600 + nth, status: "voided", revision: 2 });
+    expect(counter.order().display.amount).toBe("15.00");
+  });
+
   it("a paid or voided order does not open again by another description", () => {
     expect(aServedCounter().picks("cash").attests().settles().order({ revision: 2 }).station.order).toBeNull();
     expect(aServedCounter().order({ status: "voided", revision: 2 }).order({ revision: 3 }).station.order).toBeNull();

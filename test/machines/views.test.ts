@@ -27,6 +27,7 @@ const paid = (): Scenario => aServedCounter().picks("cash").attests().settles();
 
 describe("the display", () => {
   const SECOND_ORDER = { ...ORDER, orderId: 502, orderDisplayNumber: 8, amountMinor: "700" } as const;
+  const THIRD_ORDER = { ...ORDER, orderId: 503, orderDisplayNumber: 9, amountMinor: "300" } as const;
   const ROWS: readonly [what: string, counter: () => Scenario, shown: string, holds: "until" | "always"][] = [
     ["nothing is open", () => aCounter(), "idle 0 0.00 EUR ''", "always"],
     ["an order is open", () => aCounter().order(), "total 7 12.50 EUR ''", "always"],
@@ -90,7 +91,35 @@ describe("the display", () => {
       "paid 8 7.00 EUR 'succeeded'",
       "until",
     ],
+    [
+      "an order is paid, two wait, and one of them is voided",
+      () =>
+        aServedCounter()
+          .order(SECOND_ORDER)
+          .order(THIRD_ORDER)
+          .picks("cash", { order: THIRD_ORDER })
+          .attests()
+          .settles()
+          .waits(1_000)
+          .order({ ...SECOND_ORDER, status: "voided", revision: 2 }),
+      "paid 9 3.00 EUR 'succeeded'",
+      "until",
+    ],
     ["an order follows the payment", () => paid().waits(1_000).order(SECOND_ORDER), "total 8 7.00 EUR ''", "always"],
+    [
+      "an order follows the payment and is voided",
+      () =>
+        aServedCounter()
+          .order(SECOND_ORDER)
+          .picks("cash", { order: SECOND_ORDER })
+          .attests()
+          .settles()
+          .waits(1_000)
+          .order(THIRD_ORDER)
+          .order({ ...THIRD_ORDER, status: "voided", revision: 2 }),
+      "total 7 12.50 EUR ''",
+      "always",
+    ],
     [
       "the next order was open before the payment",
       () => aServedCounter().picks("cash").order(SECOND_ORDER).waits(1_000).attests().settles(),

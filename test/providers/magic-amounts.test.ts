@@ -94,10 +94,13 @@ afterAll(() => world.stop());
 test("the last two digits of an amount select its scenario, and the table has each ending once", () => {
   expect(new Set(MAGIC_AMOUNTS.map(({ ending }) => ending)).size).toBe(MAGIC_AMOUNTS.length);
   expect(MAGIC_AMOUNTS.every(({ ending }) => /^\d\d$/.test(ending))).toBe(true);
-  expect(scenarioOf("1201")).toBe("decline");
-  expect(scenarioOf("1")).toBe("decline");
-  expect(scenarioOf("1210")).toBe(DEFAULT_SCENARIO);
-  expect(scenarioOf("0")).toBe(DEFAULT_SCENARIO);
+  expect(scenarioOf("1201", "EUR")).toBe("decline");
+  expect(scenarioOf("1", "EUR")).toBe("decline");
+  expect(scenarioOf("1201", "JPY")).toBe("decline");
+  // KWD has three decimals, and the API writes two of them: 12.01.
+  expect(scenarioOf("12010", "KWD")).toBe("decline");
+  expect(scenarioOf("1210", "EUR")).toBe(DEFAULT_SCENARIO);
+  expect(scenarioOf("0", "EUR")).toBe(DEFAULT_SCENARIO);
 });
 
 test.each(MAGIC_AMOUNTS)("the documented outcome of $scenario is the one tested here", ({ scenario, outcome }) => {

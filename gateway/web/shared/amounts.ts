@@ -18,12 +18,17 @@ export function decimalOfMinor(minor: string, currency: string): string | undefi
   return `${sign}${padded.slice(0, -decimals)}.${padded.slice(-decimals)}`;
 }
 
-/** Converts a typed amount, with a comma or a point, to the decimal string of the API; undefined for other text. */
-export function amountOf(typed: string, digits: number): string | undefined {
+/** How many decimals a price has in the API: two where the currency has three, because the third one is always zero. */
+export const priceDigits = (currency: string): number => Math.min(currencyDigits(currency), 2);
+
+/** Converts a typed price, with a comma or a point, to the decimal string of the API; undefined for other text. */
+export function priceOf(typed: string, currency: string): string | undefined {
   const match = /^(\d{1,9})(?:[.,](\d*))?$/.exec(typed.trim());
   if (match === null) return undefined;
   const [, whole = "0", fraction = ""] = match;
-  if (fraction.length > digits) return undefined;
+  const digits = priceDigits(currency);
+  const rest = fraction.slice(digits);
+  if (fraction.length > currencyDigits(currency) || /[^0]/.test(rest)) return undefined;
   const plain = whole.replace(/^0+(?=\d)/, "");
-  return digits === 0 ? plain : `${plain}.${fraction.padEnd(digits, "0")}`;
+  return digits === 0 ? plain : `${plain}.${fraction.slice(0, digits).padEnd(digits, "0")}`;
 }

@@ -1,5 +1,5 @@
 /** Money, moments and durations in the person's language. Amounts are decimal strings and never become numbers. */
-import { currencyDigits } from "./amounts.ts";
+import { priceDigits } from "./amounts.ts";
 import { locale } from "./language.ts";
 import { moneyIn, typedIn } from "./money.ts";
 
@@ -13,9 +13,9 @@ export function number(value: number): string {
   return new Intl.NumberFormat(locale()).format(value);
 }
 
-/** What a person may type as a price: `4.50`, `4,500`, or `4` where the currency has no decimals. */
+/** What a person may type as a price: `4.50`, `4,50`, or `4` where the currency has no decimals. */
 export function samplePrice(currency: string): string {
-  const digits = currencyDigits(currency);
+  const digits = priceDigits(currency);
   const format = { minimumFractionDigits: digits, maximumFractionDigits: digits };
   return new Intl.NumberFormat(locale(), format).format(digits === 0 ? 4 : 4.5);
 }

@@ -1,7 +1,7 @@
 /** The order: its lines, the items of the catalogue, and a form for a typed line. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { amountOf, currencyDigits } from "../shared/amounts.ts";
+import { priceOf } from "../shared/amounts.ts";
 import { Button } from "../shared/button.tsx";
 import { call, type Result } from "../shared/call.ts";
 import { Question } from "../shared/dialog.tsx";
@@ -88,7 +88,7 @@ export function OrderPanel({ stationId, currency }: { readonly stationId: number
   );
 }
 
-const zeroOf = (currency: string): string => amountOf("0", currencyDigits(currency)) ?? "0";
+const zeroOf = (currency: string): string => priceOf("0", currency) ?? "0";
 
 function Lines({ currency, isFixed }: { readonly currency: string; readonly isFixed: boolean }) {
   if (lines.value.length === 0) {
@@ -185,7 +185,7 @@ function FreeLine({ currency }: { readonly currency: string }) {
   const name = useSignal("");
   const price = useSignal("");
   const isTried = useSignal(false);
-  const amount = amountOf(price.value, currencyDigits(currency));
+  const amount = priceOf(price.value, currency);
   const submit = (event: Event): void => {
     event.preventDefault();
     isTried.value = true;

@@ -1,7 +1,8 @@
 /** The pages show and read amounts with the same decimals as the service. */
 import { describe, expect, test } from "vitest";
+import { priceSchema } from "../../../gateway/http/price.ts";
 import { currenciesOf } from "../../../gateway/web/reconcile/issues/amounts.ts";
-import { amountOf, currencyDigits, decimalOfMinor } from "../../../gateway/web/shared/amounts.ts";
+import { decimalOfMinor, priceOf } from "../../../gateway/web/shared/amounts.ts";
 import { moneyIn, typedIn } from "../../../gateway/web/shared/money.ts";
 
 describe("amounts on the pages", () => {
@@ -15,9 +16,21 @@ describe("amounts on the pages", () => {
     expect(decimalOfMinor(minor, currency)).toBe(expected);
   });
 
-  test("a typed amount: gets the decimals of its currency, and is invalid with too many", () => {
-    expect(amountOf("12,5", currencyDigits("HUF"))).toBe("12.50");
-    expect(amountOf("12.5", currencyDigits("JPY"))).toBeUndefined();
+  test.each([
+    ["12,5", "HUF", "12.50"],
+    ["12.5", "JPY", undefined],
+    ["12.505", "EUR", undefined],
+    // The API has two decimals of every price.
+    ["12", "KWD", "12.00"],
+    ["4,500", "KWD", "4.50"],
+    ["4.505", "KWD", undefined],
+    ["4.5000", "KWD", undefined],
+  ])("a typed price of %s %s is %s for the API", (typed, currency, price) => {
+    expect(priceOf(typed, currency)).toBe(price);
+  });
+
+  test.each(["BHD", "EUR", "JPY"])("a typed price in %s: the API accepts it", (currency) => {
+    expect(priceSchema.parse(priceOf("1", currency))).toBe(priceOf("1", currency));
   });
 
   test("a comparison of two currencies: each side has its currency", () => {

@@ -1,6 +1,6 @@
 /** The items and prices that tills offer. */
 
-import { amountOf, currencyDigits } from "../../shared/amounts.ts";
+import { priceOf } from "../../shared/amounts.ts";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import { money, samplePrice, typedAmount } from "../../shared/format.ts";
@@ -98,7 +98,7 @@ function fieldsOf(places: Places, currencyOf: (values: FormValues) => string, it
       initial: typedAmount(item?.unit_amount ?? ""),
       check: (value, values) => {
         const currency = currencyOf(values);
-        return typedPrice(value, currency) === undefined ? words().priceFault(samplePrice(currency)) : null;
+        return priceOf(value, currency) === undefined ? words().priceFault(samplePrice(currency)) : null;
       },
     },
     {
@@ -110,8 +110,6 @@ function fieldsOf(places: Places, currencyOf: (values: FormValues) => string, it
     },
   ];
 }
-
-const typedPrice = (value: string, currency: string): string | undefined => amountOf(value, currencyDigits(currency));
 
 const filialOf = (value: string | undefined): number | null => (value ? Number(value) : null);
 
@@ -130,7 +128,7 @@ function addItem(places: Places, then: () => unknown): void {
         body: {
           name,
           category,
-          unit_amount: typedPrice(unit_amount, currency) ?? unit_amount,
+          unit_amount: priceOf(unit_amount, currency) ?? unit_amount,
           currency,
           filial_id: filialOf(filial_id),
         },
@@ -152,7 +150,7 @@ function changeItem(item: Item, places: Places, then: () => unknown): void {
         body: {
           name,
           category,
-          unit_amount: unit_amount && (typedPrice(unit_amount, item.currency) ?? unit_amount),
+          unit_amount: unit_amount && (priceOf(unit_amount, item.currency) ?? unit_amount),
           filial_id: filial_id === undefined ? undefined : filialOf(filial_id),
         },
       }),

@@ -1,6 +1,6 @@
 /** The payments of all stations; filters and the chosen payment are in the address. */
 
-import { amountOf, currencyDigits } from "../../shared/amounts.ts";
+import { priceOf } from "../../shared/amounts.ts";
 import { addressOf, call } from "../../shared/call.ts";
 import { dateAndTime, money } from "../../shared/format.ts";
 import type { ReplyOf, RequestOf } from "../../shared/operations.ts";
@@ -53,7 +53,7 @@ const midnight = (day: string | undefined, addMs: number): string | undefined =>
 function filterOf(query: Readonly<Record<string, string>>): Filter {
   const currency = query.currency || undefined;
   const amount = (typed: string | undefined): string | undefined =>
-    currency === undefined || !typed ? undefined : (amountOf(typed, currencyDigits(currency)) ?? typed);
+    currency === undefined || !typed ? undefined : (priceOf(typed, currency) ?? typed);
   return {
     filial_id: query.filial || undefined,
     station_id: query.station || undefined,

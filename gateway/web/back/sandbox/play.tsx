@@ -19,12 +19,9 @@ import { words } from "./words.ts";
 const APPROVED_ENDING = "50";
 const POLL_MS = 1_000;
 
-/** An amount of about twelve units whose last two digits are these. */
-function amountWith(ending: string, currency: string): string {
-  const minor = `12${ending}`;
-  const digits = currencyDigits(currency);
-  return digits === 0 ? minor : `${minor.slice(0, -digits) || "0"}.${minor.slice(-digits)}`;
-}
+/** A price whose last two digits are these: 12.50, or 1250 in a currency without decimals. */
+const priceWith = (ending: string, currency: string): string =>
+  currencyDigits(currency) === 0 ? `12${ending}` : `12.${ending}`;
 
 interface PlayProps {
   readonly sandbox: Sandbox;
@@ -47,10 +44,10 @@ export function Play({ sandbox, cashier, reload }: PlayProps) {
     const timer = setInterval(() => void poll(), POLL_MS);
     return () => clearInterval(timer);
   }, [isUnderWay]);
-  const collect = async (ending: string, name: string): Promise<void> => {
+  const collect = async (price: string, name: string): Promise<void> => {
     if (cashier === undefined || isBusy.peek()) return;
     isBusy.value = true;
-    const result = await cashier.collect(amountWith(ending, sandbox.currency), name.slice(0, 100));
+    const result = await cashier.collect(price, name.slice(0, 100));
     isBusy.value = false;
     failure.value = result.ok ? null : result;
     if (result.ok) intent.value = result.reply;
@@ -73,7 +70,10 @@ export function Play({ sandbox, cashier, reload }: PlayProps) {
   // An object lists the keys "10" and above before "01".
   // oxlint-disable-next-line unicorn/no-array-sort
   const endings = Object.entries(words().provider).sort(([a], [b]) => a.localeCompare(b));
-  const outcomes = [[APPROVED_ENDING, words().approves] as const, ...endings];
+  const outcomes = [[APPROVED_ENDING, words().approves] as const, ...endings].map(([ending, does]) => ({
+    price: priceWith(ending, sandbox.currency),
+    does,
+  }));
   const because = isUnderWay ? words().still : null;
   return (
     <section class="stack" aria-labelledby="play">
@@ -87,15 +87,15 @@ export function Play({ sandbox, cashier, reload }: PlayProps) {
         <div class="stack">
           <h3>{words().outcomes}</h3>
           <ul class="outcomes">
-            {outcomes.map(([ending, does]) => (
-              <li key={ending}>
+            {outcomes.map(({ price, does }) => (
+              <li key={price}>
                 <button
                   type="button"
                   class="button outcome"
                   aria-disabled={isUnderWay || isBusy.value}
-                  onClick={() => void (isUnderWay || collect(ending, does))}
+                  onClick={() => void (isUnderWay || collect(price, does))}
                 >
-                  <span class="numbers">{money(amountWith(ending, sandbox.currency), sandbox.currency)}</span>
+                  <span class="numbers">{money(price, sandbox.currency)}</span>
                   <span class="outcome-text">{does}</span>
                 </button>
               </li>
