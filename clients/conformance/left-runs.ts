@@ -1,4 +1,7 @@
-/** Stores the session of each run in a file until the session has ended. So the next run can end the session of a killed run. */
+/**
+ * Stores the session of each run in a file until the session has ended. So the next run can end the session of a killed run.
+ * Where no file can be written, as in the container of the image, such a session ends by its own time.
+ */
 import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -29,15 +32,23 @@ export class LeftRuns {
     this.#baseUrl = baseUrl;
   }
 
-  /** Stores the session of this process's run. */
+  /** Stores the session of this process's run, or writes to standard error that it cannot. */
   remember(token: string): void {
-    if (!existsSync(this.#folder)) mkdirSync(this.#folder, { mode: 0o700 });
     const begun: z.infer<typeof begunSchema> = { baseUrl: this.#baseUrl, pid: process.pid, token };
-    writeFileSync(this.#file, JSON.stringify(begun), { mode: 0o600 });
+    try {
+      if (!existsSync(this.#folder)) mkdirSync(this.#folder, { mode: 0o700 });
+      writeFileSync(this.#file, JSON.stringify(begun), { mode: 0o600 });
+    } catch (error) {
+      const reason = error instanceof Error && "code" in error ? String(error.code) : String(error);
+      process.stderr.write(
+        `This run cannot store its session in ${this.#folder} (${reason}), so no later run ends it if this one is killed; set DATA_DIR to a folder that it can write to.\n`,
+      );
+    }
   }
 
   forget(): void {
-    rmSync(this.#file, { force: true });
+    // On a read-only file system `rmSync` throws for a file that is not there, too.
+    if (existsSync(this.#file)) rmSync(this.#file, { force: true });
   }
 
   /**
@@ -45,6 +56,7 @@ export class LeftRuns {
    * the file then stays for the next run.
    */
   async end(): Promise<void> {
+    if (!existsSync(this.#folder)) return;
     for (const name of readdirSync(this.#folder).filter((each) => each.startsWith(this.#name))) {
       const file = join(this.#folder, name);
       const begun = readJson(file, begunSchema);

@@ -70,7 +70,7 @@ export async function ensureInstallationBucket(bus: Bus, options: EnsureOptions)
 export async function readLayout(
   bus: Bus,
   options: Pick<InsistOptions, "signal"> = {},
-): Promise<BusLayout | undefined> {
+): Promise<MigratedLayout | undefined> {
   const layoutIn = async (name: string) => layoutOf((await streamInfo(bus, name))?.config.metadata);
   return await insist(bus, FIRST, options, async () => {
     const layout = await layoutIn(FIRST);

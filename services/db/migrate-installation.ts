@@ -7,7 +7,7 @@ import { type Bus, connectBus } from "../bus/connection.ts";
 import { ensureStreams, readLayout } from "../bus/ensure-streams.ts";
 import { claimBus, emptyBus, type Installation } from "../bus/installation.ts";
 import { hostAndPort, parseNatsAddress, type ServerAccess } from "../bus/nats-server.ts";
-import type { BusLayout } from "../bus/stream-config.ts";
+import { type BusLayout, LAYOUT_VERSION, type MigratedLayout } from "../bus/stream-config.ts";
 import { UserError } from "../runtime/user-error.ts";
 import { readInstallation, readLogCount } from "./installation.ts";
 import { DATABASE_LIMITS } from "./limits.ts";
@@ -91,6 +91,8 @@ async function prepareBus(bus: Bus, options: MigrateBusOptions): Promise<BusLayo
   const { installation, databaseUrl, layout, isRestored, signal } = options;
   const stop = signal === undefined ? {} : { signal };
   const known = await readLayout(bus, stop);
+  // With `isRestored` the bus is emptied, and no process runs.
+  if (isRestored !== true) refuseNewerLayout(bus, known);
   // On a new bus the stations stay divided as before: the database has a position and a loss of each log, not of a station.
   const logs = known?.logs ?? (await readLogCount(databaseUrl));
   const wanted = { ...newLayout(bus, layout, { replicas: known?.replicas, logs }), ...stop };
@@ -99,6 +101,16 @@ async function prepareBus(bus: Bus, options: MigrateBusOptions): Promise<BusLayo
   await claimBus({ bus, installation }, wanted);
   await ensureStreams(bus, wanted);
   return wanted;
+}
+
+/**
+ * Throws UserError `layout_newer`: an older `migrate` would write its settings into the streams, and the newer processes that
+ * still run could not start again.
+ */
+function refuseNewerLayout(bus: Bus, known: MigratedLayout | undefined): void {
+  if (known === undefined || known.version <= LAYOUT_VERSION) return;
+  const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) was prepared by a newer version of this program (layout ${known.version}, and this one has ${LAYOUT_VERSION}): the processes of the version before it run on it as it is, so start them without \`migrate\`, or run the newer version.`;
+  throw new UserError(sentence, { code: "layout_newer" });
 }
 
 /** Logs what the work waits for, once the wait is so long that a person would wonder. */

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { connectBus } from "../../services/bus/connection.ts";
 import { checkStreams } from "../../services/bus/ensure-streams.ts";
+import { LAYOUT_VERSION } from "../../services/bus/stream-config.ts";
 import { readInstallation } from "../../services/db/installation.ts";
 import { closeDatabase, openDatabase } from "../../services/db/pool.ts";
 import { startFaultyServer } from "../support/faulty-server.ts";
@@ -158,6 +159,19 @@ describe("a bus with several logs that has lost streams", () => {
       message: "This installation has 3 station logs, and their number never changes: leave --logs out.",
     });
     expect(await prepareBus(nats.url, restored.url)).toMatchObject(LOGS);
+  });
+
+  test("a bus that a newer version has prepared: `migrate` refuses, and changes nothing", async () => {
+    const { nats, bus } = await prepared();
+    const { config } = await bus.jsm.streams.info("KV_INSTALLATION");
+    const metadata = { ...config.metadata, "device-payments-layout": String(LAYOUT_VERSION + 1) };
+    await bus.jsm.streams.update("KV_INSTALLATION", { metadata });
+    await bus.jsm.streams.update("KV_CREDENTIALS", { max_msgs_per_subject: 3 });
+    await expect(prepareBus(nats.url, database.url)).rejects.toMatchObject({
+      code: "layout_newer",
+      message: expect.stringMatching(/start them without `migrate`, or run the newer version\.$/) as string,
+    });
+    expect((await bus.jsm.streams.info("KV_CREDENTIALS")).config.max_msgs_per_subject).toBe(3);
   });
 
   async function prepared() {

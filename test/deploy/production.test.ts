@@ -120,6 +120,15 @@ describe("compose.yaml", () => {
     const example = readFileSync(join(FOLDER, "compose.env.example"), "utf8");
     const names = [...example.matchAll(/^([A-Z_]+)=/gm)].map(([, name = ""]) => name);
     expect(names.toSorted()).toEqual([...used].toSorted());
+    // A fixed defect: a password that processes and servers share cannot be changed while the servers run.
+    const { environment: server = {} } = compose.services["nats-1"] ?? {};
+    const { environment: database = {} } = compose.services["postgres"] ?? {};
+    const inServers = [...Object.values(server), ...Object.values(database)].join(" ");
+    for (const name of ["NATS_USER", "NATS_USER_PASSWORD", "DATABASE_PASSWORD"]) {
+      expect(text).toContain(`\${${name}:-`);
+      expect(inServers).not.toContain(`\${${name}`);
+      expect(example).toMatch(new RegExp(`^${name}=$`, "m"));
+    }
     // A fixed defect: the settings for old keys were missing, so the guide's rotation was not possible.
     const guide = readFileSync(join(CHECKOUT, "docs", "operations.md"), "utf8");
     const [, changes = ""] = /### Change a secret\n([^]*?)\n### /.exec(guide) ?? [];
@@ -320,6 +329,17 @@ describe("systemd's units", () => {
       expect(given, file).toEqual(expect.arrayContaining(Object.keys(inCompose?.environment ?? {})));
     }
     expect(new Set(rows.keys())).toEqual(new Set(read));
+  });
+
+  it("an upgrade: `migrate` and the units run the new version, so the link names it before", () => {
+    const lineOf = (begin: string) => operationsGuide.split("\n").find((line) => line.startsWith(begin)) ?? "";
+    const steps = ["`ln -sfn ", "`systemctl start device-payments-migrate`", "`systemctl restart`"];
+    const places = steps.map((step) => lineOf("With systemd,").indexOf(step));
+    expect(places).not.toContain(-1);
+    expect(places.toSorted((a, b) => a - b)).toEqual(places);
+    // A fixed defect: the guide said so, and then the unit ran the earlier version.
+    for (const each of [lineOf("**systemd.**"), readUnit("device-payments-migrate.service")])
+      expect(each).not.toContain("before each new version");
   });
 
   it("each process: it is started again whatever ended it, has a separate metrics port, and time to end", () => {

@@ -6,11 +6,15 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { guideBlock, operationsGuide } from "../support/guide.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-/** Runs the lines with a stand-in for this program, whose shell script is `answer`. Returns the arguments of all its calls. */
+/**
+ * Runs the lines as a file with these arguments, and with a stand-in for this program, whose shell script is `answer`. Returns
+ * the arguments of all its calls.
+ */
 function run(
   lines: string,
   program: string,
   answer: string,
+  ...args: readonly string[]
 ): { readonly status: number | null; readonly asked: string[] } {
   const folder = temporaryFolder("upgrade");
   onTestFinished(folder.remove);
@@ -18,7 +22,7 @@ function run(
   const standIn = `#!/bin/sh\necho "$*" >> ${log}\n${answer}\n`;
   writeFileSync(join(folder.path, program), standIn, { mode: 0o755 });
   const env = { PATH: `${folder.path}:${process.env["PATH"]}` };
-  const { status } = spawnSync("sh", ["-c", lines], { env, cwd: folder.path });
+  const { status } = spawnSync("sh", ["-c", lines, "upgrade.sh", ...args], { env, cwd: folder.path });
   return { status, asked: readFileSync(log, "utf8").trim().split("\n") };
 }
 
@@ -43,6 +47,18 @@ describe("the upgrade in Kubernetes", () => {
     const { status, asked } = run(lines, "kubectl", 'case "$*" in *"rollout status"*webhook-signer) exit 1;; esac');
     expect(status).not.toBe(0);
     expect(asked.at(-1)).toMatch(/rollout status .*webhook-signer$/);
+  });
+
+  it("the way back: all parts are replaced in the opposite order, and nothing else is applied", () => {
+    const { status, asked } = run(lines, "kubectl", "", "back");
+    expect(status).toBe(0);
+    const parts = ["sandbox-provider", "gateway", "stations", "webhook-signer", "services"];
+    expect(asked).toEqual(
+      parts.flatMap((part) => [
+        `apply -k YOUR-OVERLAY -l app.kubernetes.io/name=${part}`,
+        `${ROLLOUT} status --timeout=10m deployment/${part}`,
+      ]),
+    );
   });
 });
 
@@ -96,17 +112,41 @@ describe("`migrate --database-restored` in Kubernetes", () => {
 });
 
 describe("the upgrade with Compose", () => {
-  const lines = guideBlock("sh", "docker compose run --rm migrate", operationsGuide);
+  const lines = guideBlock("sh", "docker compose build", operationsGuide);
   /** Answers `ps` with the ids of the old copies. */
   const PS = `*" ps -q"*) printf '%s\\n' 1 2;;`;
   const ANSWER = `case "$*" in ${PS} esac`;
+  const replacedIn = (asked: readonly string[]) => asked.flatMap((each) => / up .* (\S+)$/.exec(each)?.[1] ?? []);
 
   it("the new copies become ready: every process of compose.yaml is replaced, the old copies last", () => {
     const { status, asked } = run(lines, "docker", ANSWER);
     expect(status).toBe(0);
-    const replaced = asked.flatMap((each) => / up .* (\S+)$/.exec(each)?.[1] ?? []);
-    expect(replaced).toEqual(["services", "webhook-signer", "stations", "gateway-1", "gateway-2", "sandbox-provider"]);
+    expect(replacedIn(asked)).toEqual([
+      "services",
+      "webhook-signer",
+      "stations",
+      "gateway-1",
+      "gateway-2",
+      "sandbox-provider",
+    ]);
     expect(asked.filter((each) => each === "stop 1 2")).toHaveLength(4);
+    expect(asked.slice(0, 2)).toEqual(["compose build", "compose run --rm --no-deps migrate"]);
+    // Otherwise Compose replaces all servers at once when their image or their environment has changed.
+    for (const each of asked.filter((call) => call.startsWith("compose up "))) expect(each).toContain(" --no-deps ");
+  });
+
+  it("the way back: every process is replaced in the opposite order, without `migrate`", () => {
+    const { status, asked } = run(lines, "docker", ANSWER, "back");
+    expect(status).toBe(0);
+    expect(replacedIn(asked)).toEqual([
+      "sandbox-provider",
+      "gateway-1",
+      "gateway-2",
+      "stations",
+      "webhook-signer",
+      "services",
+    ]);
+    expect(asked.join("\n")).not.toContain("migrate");
   });
 
   it("new copies do not become ready: the old copies stay, and the later parts are not replaced", () => {
@@ -115,5 +155,19 @@ describe("the upgrade with Compose", () => {
     expect(status).not.toBe(0);
     expect(asked.at(-1)).toMatch(/^compose up .* stations$/);
     expect(asked.filter((each) => each === "stop 1 2")).toHaveLength(2);
+  });
+});
+
+describe("another version of the NATS servers with Compose", () => {
+  it("each server: it is replaced when the one before is healthy", () => {
+    const lines = guideBlock("sh", "/healthz').then", operationsGuide);
+    // The first check of nats-2 comes too early.
+    const answer = `case "$*" in *nats-2:8222*) [ -e checked ] || { touch checked; exit 1; };; esac`;
+    const { status, asked } = run(lines, "docker", answer);
+    expect(status).toBe(0);
+    const steps = asked.map((each) => /^compose (up|exec) .*(nats-\d)/.exec(each)?.slice(1).join(" "));
+    const order = ["up nats-1", "exec nats-1", "up nats-2", "exec nats-2", "exec nats-2", "up nats-3", "exec nats-3"];
+    expect(steps).toEqual(order);
+    for (const each of asked.filter((call) => call.startsWith("compose up "))) expect(each).toContain(" --no-deps ");
   });
 });
