@@ -93,8 +93,7 @@ export async function runServices(
     const connections = shares.total;
     const database = await run.step(
       "database",
-      () =>
-        reachDatabase(names, { settings, bus, signal: run.stopping, metrics: metrics?.registry, connections, log }),
+      () => reachDatabase(names, { settings, bus, signal: run.stopping, metrics: metrics?.registry, connections, log }),
       async (reached) => await reached?.release(),
     );
     const layout = await run.step(
