@@ -155,7 +155,12 @@ function ofDisk(disk: Disk): Readiness["dependencies"]["disk"] {
 
 /** The services report it, because the gateway does not use PostgreSQL: ready when each service that answers reports it so. */
 function ofDatabase(services: ServiceAnswers): DependencyReadiness {
-  const reports = DATABASE_SERVICE_NAMES.flatMap((name) => services[name].health?.databaseReady ?? []);
-  const detail = reports.length === 0 ? "no_answer" : reports.every(Boolean) ? null : "database_unreachable";
-  return informative(services.databaseAnsweredAtMs, detail);
+  const reports = DATABASE_SERVICE_NAMES.flatMap((name) => services[name].health ?? []);
+  return informative(services.databaseAnsweredAtMs, databaseFault(reports));
+}
+
+function databaseFault(reports: readonly ServiceHealth[]): DependencyFault | null {
+  if (reports.length === 0) return "no_answer";
+  if (!reports.every(({ databaseReady }) => databaseReady)) return "database_unreachable";
+  return reports.some(({ isDatabaseClockWrong }) => isDatabaseClockWrong === true) ? "clock_wrong" : null;
 }

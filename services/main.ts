@@ -6,20 +6,22 @@ import { helpText } from "./runtime/settings-help.ts";
 import { checkSettings, describeServices, needsDatabase, SERVICES, servicesHelp } from "./service-list.ts";
 
 /** PostgreSQL has to answer before a service starts, except for the actor hosts, which do not need it. */
-const reachDatabase: ReachDatabase = async (names, { settings, signal, metrics, connections, log }) => {
+const reachDatabase: ReachDatabase = async (names, { settings, bus, signal, metrics, connections, log }) => {
   if (!needsDatabase(names)) return undefined;
   const url = requireDatabaseUrl(settings);
-  const [database, installation, pulse, pools, check] = await Promise.all([
+  const [database, installation, pulse, pools, check, clock] = await Promise.all([
     import("./db/reach-database.ts"),
     import("./db/installation.ts"),
     import("./db/pulse.ts"),
     import("./db/pool-metrics.ts"),
     import("./db/connection-check.ts"),
+    import("./db/database-clock.ts"),
   ]);
   pools.addPoolMetrics(metrics);
   await database.reachDatabase({ url, signal });
   const found = await installation.readInstallation(url);
-  const { release } = await check.checkConnections({ url, names, connections, log });
+  const use = clock.databaseClockCheck({ clock: bus.clock, log, metrics });
+  const { release } = await check.checkConnections({ url, names, connections, log, use });
   return { installation: found, checkPulse: (owner) => pulse.checkPulse(owner, url), release };
 };
 

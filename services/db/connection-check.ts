@@ -15,6 +15,8 @@ interface ConnectionCheck {
   /** How many this process may open. */
   readonly connections: number;
   readonly log: { warn(fields: object, message: string): void };
+  /** What this process does at intervals with the connection that shows the number. */
+  readonly use: (database: Database) => Promise<unknown>;
 }
 
 const SHOWN_LIMIT = /^device-payments up to (\d+):/;
@@ -27,7 +29,7 @@ const TOO_MANY =
  * may open more.
  */
 export async function checkConnections(check: ConnectionCheck): Promise<{ readonly release: () => Promise<void> }> {
-  const { url, names, connections, log } = check;
+  const { url, names, connections, log, use } = check;
   const applicationName = `device-payments up to ${connections}: ${names.join("+")}`;
   const sql = openDatabase({ url, maxConnections: 1, name: "process", applicationName });
   try {
@@ -43,10 +45,10 @@ export async function checkConnections(check: ConnectionCheck): Promise<{ readon
     await closeDatabase(sql);
     throw error;
   }
-  // The statement opens a lost connection again, and the pool does not close a connection that is in use.
+  // Its statement opens a lost connection again, and the pool does not close a connection that is in use.
   const kept = repeat(
     { everyMs: DATABASE_LIMITS.showConnectionsMs, what: "showing the limit of connections", log },
-    () => sql`select 1`,
+    () => use(sql),
   );
   return {
     async release() {

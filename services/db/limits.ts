@@ -27,10 +27,10 @@ export const DATABASE_LIMITS = {
   /** The same for a transaction, from its begin: a transaction has a few statements, each with its time-out. */
   transactionDeadlineMs: 10_000,
   /**
-   * How often a process uses the connection whose name shows its connection limit: often enough that the connection is
-   * never idle for `idleConnectionSeconds`.
+   * How often a process compares PostgreSQL's clock with the bus. It uses the connection whose name shows its connection
+   * limit: often enough that the connection is never idle for `idleConnectionSeconds`.
    */
-  showConnectionsMs: 60_000,
+  showConnectionsMs: 10_000,
   /** How long the database keeps the claim of a request: far longer than any caller waits for the answer. */
   claimSeconds: 600,
   /** How often a process that claims requests removes the old claims. */

@@ -26,6 +26,7 @@ export type ReachDatabase = (
   names: readonly string[],
   options: {
     readonly settings: SharedSettings;
+    readonly bus: Bus;
     readonly signal: AbortSignal;
     readonly metrics: Registry | undefined;
     /** The most connections that this process opens. */
@@ -92,7 +93,7 @@ export async function runServices(
     const connections = shares.total;
     const database = await run.step(
       "database",
-      () => reachDatabase(names, { settings, signal: run.stopping, metrics: metrics?.registry, connections, log }),
+      () => reachDatabase(names, { settings, bus, signal: run.stopping, metrics: metrics?.registry, connections, log }),
       async (reached) => await reached?.release(),
     );
     const layout = await run.step(

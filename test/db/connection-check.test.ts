@@ -13,7 +13,9 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-const start = (connections: number) => checkConnections({ url: server.url, names: ["settlement"], connections, log });
+const use = async (): Promise<void> => undefined;
+const start = (connections: number) =>
+  checkConnections({ url: server.url, names: ["settlement"], connections, log, use });
 
 describe("connections to PostgreSQL", () => {
   it("one process with more connections than PostgreSQL allows: it does not start", async () => {

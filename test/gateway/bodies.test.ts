@@ -217,9 +217,10 @@ describe("a JSON body", () => {
     ["NUL", "a\u0000b"],
     ["half a surrogate pair", "a\ud800b"],
   ])("a text with %s: 400, because no database could store it; a heartbeat's summary keeps it", async (_name, text) => {
-    const answer = await post(`${DEVICES}enroll/`, JSON.stringify({ code: text }), "application/json");
-    expect([answer.status, answer.body.errors?.map(({ pointer }) => pointer)]).toEqual([400, ["/code"]]);
-    expect((await post(`${DEVICES}enroll/`, JSON.stringify({ [text]: 1 }), "application/json")).status).toBe(400);
+    const logIn = (fields: object) => post("/api/cashier/v1/session/", JSON.stringify(fields), "application/json");
+    const answer = await logIn({ email: text, password: "x" });
+    expect([answer.status, answer.body.errors?.map(({ pointer }) => pointer)]).toEqual([400, ["/email"]]);
+    expect((await logIn({ [text]: 1 })).status).toBe(400);
     const summary = { note: text, [text]: 1 };
     expect((await beat(summary)).status).toBe(200);
     const stored = await world.bus.jsm.streams.getMessage("LIVENESS", {

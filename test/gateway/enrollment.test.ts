@@ -105,6 +105,8 @@ describe("the claim of an invalid code", () => {
       "x".repeat(10_000),
       "' or 1=1 --",
       "ü💳",
+      "\u0000",
+      "\ud800",
     ];
     const answers = await Promise.all(codes.map((code) => claim(code)));
     const shapes = answers.map(({ status, headers, body }) => {

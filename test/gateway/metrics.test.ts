@@ -189,6 +189,7 @@ describe("metrics after one collection", () => {
     expect(metricSum(services, "database_connections", pool)).toBeGreaterThan(0);
     expect(metricSum(services, "database_connections_limit", pool)).toBe(SETTLEMENT_LIMITS.databaseConnections);
     expect(metricSum(services, "database_calls_in_flight", pool)).toBe(0);
+    expect(metricSum(services, "database_clock_ahead_seconds")).toBeCloseTo(0, 0);
     const pools = new Set(
       services.filter(({ name }) => name === "database_connections_limit").map(({ labels }) => labels["pool"]),
     );

@@ -242,6 +242,32 @@ describe("readiness and the clock of a machine", () => {
   });
 });
 
+describe("readiness and the clock of PostgreSQL", () => {
+  it("3 s ahead: the database is reported, and the gateway stays ready; corrected: no fault is left", async () => {
+    await becomes({});
+    const sql = postgres(database.url, { max: 1 });
+    // Connections that begin now find this function first.
+    await sql.unsafe(`
+      create schema shifted;
+      create function shifted.clock_timestamp() returns timestamptz language sql volatile
+      as $$ select pg_catalog.clock_timestamp() + interval '3 seconds' $$;
+      alter database postgres set search_path = shifted, pg_catalog, public`);
+    const reconnect = () => sql`
+      select pg_terminate_backend(pid) from pg_stat_activity where datname = 'postgres' and pid <> pg_backend_pid()`;
+    try {
+      await reconnect();
+      await becomes({ database: "clock_wrong" });
+      const { status, body } = await readReadiness();
+      expect([status, body.ready]).toEqual([200, true]);
+    } finally {
+      await sql`alter database postgres reset search_path`;
+      await reconnect();
+      await sql.end();
+    }
+    await becomes({});
+  });
+});
+
 describe("readiness and the actor hosts", () => {
   it("a stalled or stopped host: reported as without an answer", async () => {
     await becomes({});

@@ -68,6 +68,8 @@ export const enrollmentRoutes = [
       "The call needs no credential: the code is its secret, and a successful call uses the code up. Unknown, used, expired, revoked and malformed codes get the same answer. Throttled by client address.",
     who: anyone,
     body: enrollBodySchema,
+    // The registry only hashes a code, and a malformed one gets the same answer as an unknown one.
+    unstorableText: "kept",
     replies: { 201: { description: "The credential, shown only once.", schema: enrollmentSchema } },
     errors: ["enrollment_code_invalid", "throttled", "replica_stale"],
     awaitsEffect: true,

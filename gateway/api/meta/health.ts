@@ -33,7 +33,7 @@ const FAULTS_EXPLAINED = [
   "`copy_late`: commits wait too long for their audit copy.",
   "`delivery_late`: changes wait too long in the outbox for their station or for the gateways.",
   "`streams_missing`: a stream or bucket of the bus is missing; the relay's log names it, and `migrate` creates it again.",
-  "`clock_wrong`: the clock of the machine is wrong by more than a second; the service uses the time of the bus, so nothing is lost.",
+  "`clock_wrong`: the clock of the machine is wrong by more than a second; the service uses the time of the bus, so nothing is lost. For `database`: PostgreSQL's clock is wrong, so a QR may expire late, or a payment that came in time may count as late.",
   "`partitions_unowned`: no actor host answers for some of the stations.",
   "`disk_low`: the disk has less than twice its reserve free; all operations still work.",
   "`disk_below_reserve`: operations that can wait get `storage_low`, and no webhook is sent.",

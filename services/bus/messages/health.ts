@@ -24,6 +24,8 @@ const serviceHealthSchema = z.object({
   fault: z.enum(SERVICE_FAULTS).nullable(),
   /** Whether PostgreSQL answers this service. */
   databaseReady: z.boolean(),
+  /** Whether PostgreSQL's clock is ahead of the bus or behind it by more than `wrongClockMs`. */
+  isDatabaseClockWrong: z.boolean().optional(),
 });
 export type ServiceHealth = z.infer<typeof serviceHealthSchema>;
 
