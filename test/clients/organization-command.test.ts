@@ -107,10 +107,7 @@ test("a new password of a suspended owner, whose sessions have not ended yet: it
   const address = service.address();
   const settings = { BASE_URL: `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}` };
   const args = ["reset-password", "--owner-email", owner.email];
-  const [text, json] = await Promise.all([
-    organization(args, settings),
-    organization([...args, "--json"], settings),
-  ]);
+  const [text, json] = await Promise.all([organization(args, settings), organization([...args, "--json"], settings)]);
   expect(text.output.trimEnd().split("\n")).toEqual([
     "kim@harbour.example is suspended; another owner can resume this person.",
     "kim@harbour.example then logs in with the initial password 4mJ0xkQ2",
