@@ -405,7 +405,10 @@ describe("a change while the relay is stopped", () => {
   );
 
   it("a repetition changes nothing more: the audit log has no entry of it, except where it acts again", () => {
-    const changes = rows.filter(({ operation, route }) => recorded.has(operation) && statusOf(route) !== 201);
+    // A second creation or log-in makes another thing, and these rows freeze and unfreeze the same thing in turn.
+    const isAnother = ({ operation, route }: (typeof rows)[number]): boolean =>
+      statusOf(route) === 201 || /_log_in$|freeze_(?:organization|platform)$/.test(operation);
+    const changes = rows.filter((row) => recorded.has(row.operation) && !isAnother(row));
     expect(changes.map(({ operation }) => operation).toSorted()).toEqual(ACTS_AGAIN);
   });
 
