@@ -49,12 +49,12 @@ function useAttempts() {
   const isPerhapsDone = useRef(false);
   return {
     failure,
-    ended(result: Result<unknown>): void {
+    ended: (result: Result<unknown>): void => {
       if (!result.ok && (isUnknown(result) || result.code === "already_created")) isPerhapsDone.current = true;
       failure.value = result.ok ? null : result;
     },
     /** Closes the dialog. When an attempt may have succeeded, the section reads its data again. */
-    close(): void {
+    close: (): void => {
       if (isPerhapsDone.current) readAgain();
       closeDialog();
     },
