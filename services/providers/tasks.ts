@@ -26,7 +26,7 @@ import { askedPaymentOf } from "./payments.ts";
 import { accessOf } from "./secrets.ts";
 import { type ConfigRow, findConfigById } from "./sql/configs.ts";
 import { findOpenIssueOf, insertIssue } from "./sql/issues.ts";
-import { findPayment, type PaymentRow, recordEnd } from "./sql/payments.ts";
+import { findPayment, hasSettled, type PaymentRow, recordEnd } from "./sql/payments.ts";
 import { armTask, dropPoll, findNewestNotice, insertTask, noteInTask, type Task, type TaskKind } from "./sql/tasks.ts";
 import { backOffMs, type KnownTask, type TaskResult } from "./task-runner.ts";
 
@@ -197,7 +197,8 @@ async function confirmAtStation(deps: ProvidersDeps, task: Task, payment: Paymen
   const { intent_id: intentId } = payment;
   const command = { type: "provider_confirm", intentId, providerReference } as const;
   const { reply } = await sendToStation(deps, payment, { kind: "confirm", command });
-  if (reply.ok) return { outcome: "settled" };
+  // The money may have settled the intent although the log has lost that, and with it perhaps the intent.
+  if (reply.ok || (await hasSettled(deps.database, { intentId, providerReference }))) return { outcome: "settled" };
   if (mayChange(deps, reply, task)) {
     const { stationPauseMs: firstMs, longestStationPauseMs: longestMs } = PROVIDER_LIMITS;
     return { retryInMs: backOffMs(task.attempts, { firstMs, longestMs }) };
