@@ -294,6 +294,27 @@ describe("the end of an intent", () => {
     expect(received).toEqual(["provider_failed", "provider_cleared"]);
   });
 
+  test.each([
+    ["provider_money_differs", "differ", { issues: [{ issue: "amount_over", issueId: 1, nth: "1" }] }, "notified"],
+    ["provider_failed", "fail", { reason: "payment_declined" }, "payment_declined"],
+    ["provider_cleared", "clear", {}, "cleared"],
+  ] as const)("the bus has lost the station: it gets %s once it is restored", async (type, kind, detail, outcome) => {
+    const place = await world.openPlace();
+    const configId = await world.addSandboxConfig(place);
+    const intent = await world.openIntent(place, 1203);
+    const { intentId } = intent;
+    await world.askProvider(place, configId, intent);
+    const commands = () => world.stations.about(intentId).length;
+    world.stations.answer(intentId, type, () =>
+      commands() > 1 ? { ok: true, type: "accepted" } : { ok: false, code: "station_unknown" },
+    );
+    await world.database`update provider_payments set ended_at = now() where intent_id = ${intentId}`;
+    await world.database`
+      insert into provider_tasks (intent_id, kind, detail) values (${intentId}, ${kind}, ${world.database.json(detail)})`;
+    await waitFor("the task's end", async () => (await taskOf(intentId, kind))?.outcome === outcome);
+    expect(world.stations.about(intentId).map(({ command }) => command.type)).toEqual([type, type]);
+  });
+
   test("after the deadline, without a withdrawal: the service polls again and clears the station", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
