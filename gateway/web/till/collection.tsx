@@ -14,6 +14,7 @@ import { isConnected, isCurrent } from "./live.ts";
 import { openOrder, order, startNewOrder } from "./order-store.ts";
 import { type Intent, obstacleText, unclearText } from "./reasons.ts";
 import { MayHaveMoved } from "./routes.tsx";
+import { TEXT_BOUNDS } from "./text-bounds.ts";
 import { useHeading } from "./use-heading.ts";
 import { words } from "./words.ts";
 
@@ -100,9 +101,6 @@ function Evidence({ intent }: { readonly intent: Intent }) {
   );
 }
 
-/** The longest reference that the service accepts (`LIMITS.referenceCharacters`). */
-const REFERENCE_CHARACTERS = 100;
-
 interface Confirmations {
   readonly confirms_reference_already_used?: true;
   readonly confirms_money_may_have_moved?: true;
@@ -177,7 +175,7 @@ function Decision({ stationId, intent, because }: CollectionProps) {
             label={words().reference}
             help={words().referenceHelp}
             value={reference.value}
-            maxLength={REFERENCE_CHARACTERS}
+            maxLength={TEXT_BOUNDS.reference}
             onInput={(value) => {
               reference.value = value;
               isReferenceConfirmed.value = false;
