@@ -1,6 +1,7 @@
 /** The differences of a run as issues: gives them subjects, raises them, keeps decisions, ends what a run has explained. */
 import type { Fragment, Transaction } from "../../db/pool.ts";
 import { endIssues } from "../../issues/sql/ending.ts";
+import { isNamedByMoney, lineSubject, moneySubject } from "../../issues/sql/lines-of-money.ts";
 import { providerAccountKey, type RaisedIssue, raiseIssues } from "../../issues/sql/raise.ts";
 import { UNCERTAIN_KINDS } from "../kinds.ts";
 import { RUN_LIMITS } from "../limits.ts";
@@ -12,20 +13,9 @@ import type { RunScope } from "./runs.ts";
 const accountKeyOf = ({ accountId, configId }: RunScope): string =>
   configId === null ? `statement:${accountId}` : providerAccountKey(configId);
 
-/** The subject of a line, and of the money that a callback may report as well. `l` is a row of `run_lines`. */
-const lineSubject = (sql: Transaction): Fragment => sql`'line:' || encode(l.fingerprint, 'hex')`;
-const moneySubject = (sql: Transaction): Fragment => sql`
-  case when length(l.provider_key) <= 200 then 'money:' || l.provider_key
-    else 'money-sha256:' || encode(sha256(convert_to(l.provider_key, 'UTF8')), 'hex') end`;
-/**
- * Whether the money is the subject of the line's issue: the line is the first one with its reference. A bank may restart its
- * numbers each day; where no callback reports the money either, the line itself is the subject.
- */
-const isNamedByMoney = (sql: Transaction, { configId }: RunScope): Fragment => sql`(
-  l.ordinal = 0 and (l.kind <> 'bank_credit' or ${configId}::bigint is not null) and not exists (
-    select from statement_lines s join statement_lines o on o.provider_reference = s.provider_reference and o.account_id = s.account_id
-    where s.line_id = l.line_id and o.provider_reference <> '' and o.kind in ('payment', 'bank_credit')
-      and (o.ordinal, o.booked_on, o.fingerprint) < (l.ordinal, l.booked_on, l.fingerprint)))`;
+/** Whether the line's money is the subject of its issue. `l` is a row of `run_lines`. */
+const isMoney = (sql: Transaction, { configId }: RunScope): Fragment =>
+  isNamedByMoney(sql, sql`${configId}::bigint is not null`);
 /** How much more the line is than its payment or its payouts. */
 const difference = (sql: Transaction): Fragment => sql`
   coalesce(d.facts ->> 'differenceMinor', case when d.kind in ('amount_over', 'amount_under', 'tip', 'rounding') and l.currency = p.currency
@@ -49,7 +39,7 @@ export async function keepDecided(sql: Transaction, scope: RunScope): Promise<vo
       and i.subject_key in (${lineSubject(sql)}, ${moneySubject(sql)})
     where l.kind in ('payment', 'bank_credit') and i.status = 'closed' and i.superseded_by is null and i.source = 'statement'
       and i.evidence_hash = issue_evidence_hash(l.amount_minor, l.currency, 'paid', 'payment')
-      and (i.subject_key like 'line:%' or ${isNamedByMoney(sql, scope)}) and ${openLine(sql)}
+      and (i.subject_key like 'line:%' or ${isMoney(sql, scope)}) and ${openLine(sql)}
     order by l.line_id, i.issue_id desc`;
   await sql`analyze run_diffs`;
   await freeUnchosen(sql, scope);
@@ -83,7 +73,7 @@ export async function matchAttributed(sql: Transaction, scope: RunScope): Promis
       from run_lines l join issues i on i.account_key = ${accountKeyOf(scope)}
         and i.subject_key in (${lineSubject(sql)}, ${moneySubject(sql)})
       where i.status = 'attributed' and i.transaction_id is not null and l.kind in ('payment', 'bank_credit')
-        and (i.amount_minor, i.currency) = (l.amount_minor, l.currency) and (i.subject_key like 'line:%' or ${isNamedByMoney(sql, scope)})
+        and (i.amount_minor, i.currency) = (l.amount_minor, l.currency) and (i.subject_key like 'line:%' or ${isMoney(sql, scope)})
         and not exists (select from run_group_lines g where g.line_id = l.line_id)
       order by l.line_id, i.issue_id desc
     ),
@@ -103,7 +93,7 @@ async function nameDifferences(sql: Transaction, scope: RunScope): Promise<void>
   await sql`
     create temporary table run_candidates on commit drop as
     select d.line_id, d.payment_key, d.kind, d.score, ${accountKeyOf(scope)}::text as account_key,
-      case when d.kind in ('unmatched_money', 'late_money') and l.provider_key is not null and ${isNamedByMoney(sql, scope)} then ${moneySubject(sql)}
+      case when d.kind in ('unmatched_money', 'late_money') and l.provider_key is not null and ${isMoney(sql, scope)} then ${moneySubject(sql)}
         when d.kind = 'batch_total_mismatch' and not d.facts ? 'share' then 'batch:' || l.payout_key || ':' || l.currency
         else coalesce(${lineSubject(sql)}, d.payment_key) end as subject_key,
       case when d.kind <> 'unmatched_money' then p.station_id end as station_id,
