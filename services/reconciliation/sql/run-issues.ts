@@ -159,8 +159,8 @@ interface RunIssues {
 export const EXPLAINED = "A later run has explained it.";
 
 /**
- * Raises the differences, and ends the issues of earlier runs over these days that are no longer differences. What a person has
- * closed stays closed unless its evidence has changed.
+ * Raises the differences, and ends the issues that earlier runs have found last on these days and that are no longer differences.
+ * What a person has closed stays closed unless its evidence has changed.
  */
 export async function raiseDifferences(sql: Transaction, scope: RunScope): Promise<RunIssues> {
   const { organizationId, accountId, configId, runId } = scope;
@@ -188,10 +188,13 @@ export async function raiseDifferences(sql: Transaction, scope: RunScope): Promi
       i.generation desc`;
   const ended = await endIssues(sql, {
     which: sql`
-      select d.issue_id from issues i join run_differences d using (issue_id) join reconciliation_runs r using (run_id)
+      select i.issue_id from issues i cross join lateral (
+        -- An earlier file may have had it on another day.
+        select run_id, on_date from run_differences d where d.issue_id = i.issue_id order by run_id desc limit 1) newest
+        join reconciliation_runs r using (run_id)
       where i.account_key = ${accountKeyOf(scope)} and i.status in ('open', 'assigned') and i.source = 'statement'
-        and r.account_id = ${accountId} and d.on_date between ${scope.fromDate}::date and ${scope.toDate}::date
-        and not exists (select from run_differences n where n.run_id = ${runId} and n.issue_id = d.issue_id)`,
+        and r.account_id = ${accountId} and newest.run_id <> ${runId}
+        and newest.on_date between ${scope.fromDate}::date and ${scope.toDate}::date`,
     reason: EXPLAINED,
   });
   return { raised, ended };

@@ -57,6 +57,26 @@ describe("days", () => {
     expect(issues.map((row) => row["status"])).toEqual(["open"]);
   });
 
+  test("a difference that a corrected file has on another day: a run over the earlier day does not end it", async () => {
+    const world = await running.openWorld();
+    const account = world.qrAccountId;
+    const statusOf = async () => (await world.database`select status from issues where organization_id = ${world.organizationId}`)[0];
+    await world.importLines(account, [lineOf("R", 500, { day: "2026-03-19" })]);
+    await world.run(account);
+    await world.withdraw(account);
+    await world.run(account);
+    expect(await statusOf()).toMatchObject({ status: "ended" });
+    await world.importLines(account, [lineOf("R", 500, { day: "2026-03-20" })]);
+    await world.run(account);
+
+    await world.run(account, { from: "2026-03-19", to: "2026-03-19" });
+
+    expect(await statusOf()).toMatchObject({ status: "open" });
+    await world.withdraw(account);
+    await world.run(account, { from: "2026-03-20", to: "2026-03-20" });
+    expect(await statusOf()).toMatchObject({ status: "ended" });
+  });
+
   test.each([
     ["a line with another amount", { kind: "payment", amountMinor: 600, providerReference: "a" }, []],
     ["a candidate", { kind: "payment", amountMinor: 500, providerReference: "typed wrong" }, []],
