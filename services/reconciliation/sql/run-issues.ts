@@ -32,16 +32,21 @@ const evidenceType = (sql: Transaction): Fragment => sql`
  */
 export async function keepDecided(sql: Transaction, scope: RunScope): Promise<void> {
   await sql`
-    insert into run_diffs
-    select distinct on (l.line_id) l.line_id, i.evidence #>> '{statement,facts,payment}', i.kind,
-      (i.evidence #>> '{statement,facts,score}')::integer, '{}'
-    from run_lines l join issues i on i.account_key = ${accountKeyOf(scope)} and i.kind = any (${[...UNCERTAIN_KINDS]}::text[])
-      and i.subject_key in (${lineSubject(sql)}, ${moneySubject(sql)})
-    where l.kind in ('payment', 'bank_credit') and i.status = 'closed' and i.superseded_by is null and i.source = 'statement'
-      and i.evidence_hash = issue_evidence_hash(l.amount_minor, l.currency, 'paid', 'payment')
-      and (i.subject_key like 'line:%' or ${isMoney(sql, scope)}) and ${openLine(sql)}
-    order by l.line_id, i.issue_id desc`;
-  await sql`analyze run_diffs`;
+    with kept as (
+      select distinct on (l.line_id) l.line_id, i.kind, i.evidence #> '{statement,facts}' as facts
+      from run_lines l join issues i on i.account_key = ${accountKeyOf(scope)} and i.kind = any (${[...UNCERTAIN_KINDS]}::text[])
+        and i.subject_key in (${lineSubject(sql)}, ${moneySubject(sql)})
+      where l.kind in ('payment', 'bank_credit') and i.status = 'closed' and i.superseded_by is null and i.source = 'statement'
+        and i.evidence_hash = issue_evidence_hash(l.amount_minor, l.currency, 'paid', 'payment')
+        and (i.subject_key like 'line:%' or ${isMoney(sql, scope)}) and ${openLine(sql)}
+      order by l.line_id, i.issue_id desc
+    ),
+    -- The payouts of a group.
+    named as (
+      insert into run_named_payments select jsonb_array_elements_text((facts ->> 'named')::jsonb) from kept
+    )
+    insert into run_diffs select line_id, facts ->> 'payment', kind, (facts ->> 'score')::integer, '{}' from kept`;
+  await sql`analyze run_diffs, run_named_payments`;
   await freeUnchosen(sql, scope);
 }
 
