@@ -25,8 +25,9 @@ const TABLES = `
   create temporary table run_group_payments (group_key text, payment_key text) on commit drop;
   create temporary table run_terminals (terminal text, station_id bigint) on commit drop;
   create temporary table run_rejects (line_id bigint, reason text) on commit drop;
+  -- station_id: of a closed issue, whose payment may not be expected any more.
   create temporary table run_diffs (
-    line_id bigint, payment_key text, kind text, score integer, facts jsonb) on commit drop;
+    line_id bigint, payment_key text, kind text, score integer, facts jsonb, station_id bigint) on commit drop;
   create temporary table run_named_payments (payment_key text) on commit drop;
   create temporary table run_scores (line_id bigint, payment_key text, score integer, explanation jsonb) on commit drop;`;
 

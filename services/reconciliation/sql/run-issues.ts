@@ -33,7 +33,7 @@ const evidenceType = (sql: Transaction): Fragment => sql`
 export async function keepDecided(sql: Transaction, scope: RunScope): Promise<void> {
   await sql`
     with kept as (
-      select distinct on (l.line_id) l.line_id, i.kind, i.evidence #> '{statement,facts}' as facts
+      select distinct on (l.line_id) l.line_id, i.kind, i.station_id, i.evidence #> '{statement,facts}' as facts
       from run_lines l join issues i on i.account_key = ${accountKeyOf(scope)} and i.kind = any (${[...UNCERTAIN_KINDS]}::text[])
         and i.subject_key in (${lineSubject(sql)}, ${moneySubject(sql)})
       where l.kind in ('payment', 'bank_credit') and i.status = 'closed' and i.superseded_by is null and i.source = 'statement'
@@ -45,7 +45,7 @@ export async function keepDecided(sql: Transaction, scope: RunScope): Promise<vo
     named as (
       insert into run_named_payments select jsonb_array_elements_text((facts ->> 'named')::jsonb) from kept
     )
-    insert into run_diffs select line_id, facts ->> 'payment', kind, (facts ->> 'score')::integer, '{}' from kept`;
+    insert into run_diffs select line_id, facts ->> 'payment', kind, (facts ->> 'score')::integer, '{}', station_id from kept`;
   await sql`analyze run_diffs, run_named_payments`;
   await freeUnchosen(sql, scope);
 }
@@ -101,7 +101,7 @@ async function nameDifferences(sql: Transaction, scope: RunScope): Promise<void>
       case when d.kind in ('unmatched_money', 'late_money') and l.provider_key is not null and ${isMoney(sql, scope)} then ${moneySubject(sql)}
         when d.kind = 'batch_total_mismatch' and not d.facts ? 'share' then 'batch:' || l.payout_key || ':' || l.currency
         else coalesce(${lineSubject(sql)}, d.payment_key) end as subject_key,
-      case when d.kind <> 'unmatched_money' then p.station_id end as station_id,
+      case when d.kind <> 'unmatched_money' then coalesce(d.station_id, p.station_id) end as station_id,
       case when l.line_id is null then 'settled' else 'paid' end as evidence_status, ${evidenceType(sql)} as evidence_type,
       case when d.kind <> 'batch_total_mismatch' then coalesce(l.amount_minor, p.amount_minor)
         -- A huge sum is only in the facts.

@@ -267,6 +267,20 @@ describe("groups and decisions", () => {
     expect({ kinds, resultHash }).toEqual({ kinds: ["reference_mismatch"], resultHash: before.resultHash });
   });
 
+  test("a closed line whose payment another account shows since: stays closed", async () => {
+    const world = await running.openWorld();
+    const { database, qrAccountId, configId, terminalAccountId } = world;
+    await database`update statement_accounts set config_id = null where account_id = ${qrAccountId}`;
+    await world.pay({ reference: "a", amountMinor: 500 });
+    await world.importLines(terminalAccountId, [lineOf("typed-wrong", 500)]);
+    expect((await world.run(terminalAccountId)).kinds).toEqual(["reference_mismatch"]);
+    await closeAll(world);
+    await database`update statement_accounts set config_id = ${configId} where account_id = ${qrAccountId}`;
+
+    expect((await world.run(terminalAccountId)).kinds).toEqual(["reference_mismatch"]);
+    expect(await issuesOf(world)).toEqual([{ kind: "reference_mismatch", status: "closed", generation: 1 }]);
+  });
+
   test("credits of a bank that numbers its entries again each day: one issue each, with one decision each", async () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
