@@ -248,6 +248,22 @@ describe("accounts", () => {
     expect((await world.run(second)).kinds).toEqual(["missing_in_statement", "unmatched_money"]);
   });
 
+  test("an account that was replaced: a payment that was missing there is not missing again at its successor", async () => {
+    const world = await running.openWorld();
+    const next = await world.addAccount("new terminals");
+    const june = { from: "2025-06-01", to: "2025-06-30" };
+    const day = "2025-06-10";
+    await world.importLines(world.terminalAccountId, [lineOf("old", 700, { day })], june);
+    await world.importLines(next, [lineOf("new", 900, { day })], june);
+    await world.pay({ route: "attested_terminal", reference: "SLIP-4712", amountMinor: 800, day });
+    expect((await world.run(world.terminalAccountId, june)).kinds).toEqual(["missing_in_statement", "unmatched_money"]);
+
+    // Its statements end now, long before those of its successor.
+    await world.importLines(next, [lineOf("newer", 910)]);
+
+    expect((await world.run(next, june)).kinds).toEqual(["unmatched_money"]);
+  });
+
   const OLD_DAYS = { from: "2026-03-01", to: "2026-03-15" };
   const NEW_DAYS = { from: "2026-03-16", to: "2026-03-31" };
   const endAccount = (world: RunWorld, accountId: number) =>
