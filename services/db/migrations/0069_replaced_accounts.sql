@@ -107,15 +107,16 @@ $$;
 
 -- One text may be unreadable in files of several months. Its issue is about the days of all of them: of the imports that its evidence
 -- names.
-create function malformed_imports(i issues) returns bigint[] language sql immutable as $$
-  select string_to_array(coalesce(i.evidence #>> '{statement,facts,imports}', i.evidence #>> '{statement,facts,import}'), ' ')::bigint[]
+create function malformed_imports(the_evidence jsonb) returns bigint[] language sql immutable as $$
+  select string_to_array(
+    coalesce(the_evidence #>> '{statement,facts,imports}', the_evidence #>> '{statement,facts,import}'), ' ')::bigint[]
 $$;
 
 create function days_of_issue(i issues, the_zone text) returns datemultirange language sql stable as $$
   select coalesce(
     case when i.kind = 'malformed_line' then (
       select range_agg(daterange(f.from_date, f.to_date, '[]')) from statement_imports f
-      where f.import_id = any (malformed_imports(i)) and f.status <> 'withdrawn' and f.from_date <= f.to_date) end,
+      where f.import_id = any (malformed_imports(i.evidence)) and f.status <> 'withdrawn' and f.from_date <= f.to_date) end,
     (select datemultirange(daterange(day, day, '[]')) from (select issue_day(i, the_zone) as day offset 0) it))
 $$;
 

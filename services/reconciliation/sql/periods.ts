@@ -77,7 +77,7 @@ export async function listPeriods(
     ),
     -- Each undecided issue with its days, once for all periods.
     undecided as materialized (
-      select a.account_id, issue_days(i, a.time_zone) as days
+      select a.account_id, days_of_issue(i, a.time_zone) as days
       from (select distinct account_id, config_id, time_zone from periods) a join issues i
         on i.account_key = coalesce('provider:' || a.config_id, 'statement:' || a.account_id)
       where i.organization_id = ${organizationId} and i.status in ('open', 'assigned')

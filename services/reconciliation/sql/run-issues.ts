@@ -131,23 +131,41 @@ export const rowPlace = (sql: Transaction): Fragment => sql`
 export const rowSubject = (sql: Transaction): Fragment => sql`
   'row:' || encode(sha256(convert_to(concat_ws('|', column_name, raw, place), 'UTF8')), 'hex')`;
 
-/** Malformed rows of files: one issue each. */
+/** Whether the import `f` is about other days than the run's. */
+const isOutside = (sql: Transaction, { fromDate, toDate }: RunScope): Fragment => sql`(
+  f.status = 'imported' and (f.from_date > ${toDate}::date or f.to_date < ${fromDate}::date))`;
+
+/**
+ * Malformed rows of files: one issue each, also where several files have the row. An issue names these files, and those of other
+ * days than the run's, which an earlier run has found.
+ */
 async function nameMalformed(sql: Transaction, scope: RunScope): Promise<void> {
   const { accountId, fromDate, toDate } = scope;
   await sql`
     insert into run_candidates (line_id, payment_key, kind, account_key, subject_key, evidence_status, evidence_type,
       provider_reference, on_date, is_money, evidence)
-    select null, null, 'malformed_line', ${accountKeyOf(scope)}, ${rowSubject(sql)}, 'malformed', reason, '', on_date, false,
+    select null, null, 'malformed_line', ${accountKeyOf(scope)}, subject, 'malformed', reason, '', on_date, false,
       jsonb_build_object('statement', jsonb_build_object('lineIds', '[]'::jsonb, 'differences', '[]'::jsonb, 'facts',
-        jsonb_build_object('import', import_id::text, 'line', position::text, 'column', column_name, 'reason', reason, 'row', left(raw, 500))))
+        jsonb_build_object('import', import_id::text, 'line', position::text, 'column', column_name, 'reason', reason, 'row', left(raw, 500))
+          || jsonb_strip_nulls(jsonb_build_object('imports', nullif(concat_ws(' ', earlier.imports, of_run), import_id::text)))))
     from (
-      select m.*, i.on_date, ${rowPlace(sql)} as place,
-        row_number() over (partition by m.import_id order by position) as of_import
-      from statement_malformed m join (
-        select import_id, coalesce(from_date, ended_at::date) as on_date from statement_imports
-        where account_id = ${accountId} and status = 'imported' and coalesce(from_date, ended_at::date) <= ${toDate}::date
-          and coalesce(to_date, ended_at::date) >= ${fromDate}::date) i using (import_id)
-    ) each where of_import <= ${RUN_LIMITS.malformedOfImport}`;
+      select each.*, ${rowSubject(sql)} as subject, string_agg(import_id::text, ' ') over (partition by ${rowSubject(sql)}
+        order by import_id rows between unbounded preceding and unbounded following) as of_run
+      from (
+        select m.*, i.on_date, ${rowPlace(sql)} as place,
+          row_number() over (partition by m.import_id order by position) as of_import
+        from statement_malformed m join (
+          select import_id, coalesce(from_date, ended_at::date) as on_date from statement_imports
+          where account_id = ${accountId} and status = 'imported' and coalesce(from_date, ended_at::date) <= ${toDate}::date
+            and coalesce(to_date, ended_at::date) >= ${fromDate}::date) i using (import_id)
+      ) each where of_import <= ${RUN_LIMITS.malformedOfImport}
+    ) each left join (
+      select i.subject_key, string_agg(f.import_id::text, ' ' order by f.import_id) as imports
+      from issues i cross join lateral unnest(malformed_imports(i.evidence)) as of_row (import_id) join statement_imports f using (import_id)
+      where i.account_key = ${accountKeyOf(scope)} and i.kind = 'malformed_line' and i.status in ('open', 'assigned')
+        and ${isOutside(sql, scope)}
+      group by i.subject_key
+    ) earlier on earlier.subject_key = each.subject`;
 }
 
 interface RunIssues {
@@ -199,7 +217,9 @@ export async function raiseDifferences(sql: Transaction, scope: RunScope): Promi
         join reconciliation_runs r using (run_id)
       where i.account_key = ${accountKeyOf(scope)} and i.status in ('open', 'assigned') and i.source = 'statement'
         and r.account_id = ${accountId} and newest.run_id <> ${runId}
-        and newest.on_date between ${scope.fromDate}::date and ${scope.toDate}::date`,
+        and newest.on_date between ${scope.fromDate}::date and ${scope.toDate}::date
+        and (i.kind <> 'malformed_line' or not exists (
+          select from statement_imports f where f.import_id = any (malformed_imports(i.evidence)) and ${isOutside(sql, scope)}))`,
     reason: EXPLAINED,
   });
   return { raised, ended };
