@@ -1761,6 +1761,18 @@ AS $function$
         where account_id = the_account_id and last_day is not null) each)) as days
 $function$;
 
+CREATE OR REPLACE FUNCTION days_of_issue(i issues, the_zone text)
+ RETURNS datemultirange
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select coalesce(
+    case when i.kind = 'malformed_line' then (
+      select range_agg(daterange(f.from_date, f.to_date, '[]')) from statement_imports f
+      where f.import_id = any (malformed_imports(i.evidence)) and f.status <> 'withdrawn' and f.from_date <= f.to_date) end,
+    (select datemultirange(daterange(day, day, '[]')) from (select issue_day(i, the_zone) as day offset 0) it))
+$function$;
+
 CREATE OR REPLACE FUNCTION expected_payments(the_account_id bigint, the_from date, the_to date)
  RETURNS TABLE(payment_key text, source text, own boolean, in_filial boolean, issue_id bigint, station_id bigint, intent_id bigint, order_id bigint, route text, amount_minor bigint, currency text, provider_key text, our_key text, typed_key text, settled_on date, settled_at timestamp with time zone)
  LANGUAGE plpgsql
@@ -1769,9 +1781,12 @@ AS $function$
 declare
   account statement_accounts;
   shows_payments boolean;
-  -- The filials and last days of the accounts that come first. Filial 0 stands for all filials.
+  -- The accounts that come first: their filials (0 stands for all filials), their last days, how long their lines may take, and
+  -- the days that their statements cover; null where more statements may come.
   earlier_filials bigint[];
   earlier_days date[];
+  earlier_delays integer[];
+  earlier_covered datemultirange[];
   has_banks_elsewhere boolean;
   zone text;
   from_at timestamptz;
@@ -1783,8 +1798,10 @@ begin
   to_at := (the_to + 1)::timestamp at time zone zone;
   shows_payments := account.config_id is null
     and exists (select from statement_lines l where l.account_id = account.account_id and l.kind = 'payment');
-  select array_agg(coalesce(r.filial_id, 0)), array_agg(coalesce(r.last_day, 'infinity')) into earlier_filials, earlier_days
-    from rival_accounts(the_account_id) r where r.account_id < the_account_id;
+  select array_agg(coalesce(r.filial_id, 0)), array_agg(coalesce(r.last_day, 'infinity')), array_agg(r.settlement_delay_days),
+      array_agg(case when not goes_on_beside(the_account_id, r.account_id) then covered_days(r.account_id, 5) end)
+    into earlier_filials, earlier_days, earlier_delays, earlier_covered
+    from accounts_beside(the_account_id) r where r.account_id < the_account_id;
   -- Settled orders.
   return query
     select 'transaction:' || t.transaction_id, 'transaction', case
@@ -1793,8 +1810,9 @@ begin
         else shows_payments and (account.filial_id is null or s.filial_id = account.filial_id)
           and day.settled_on <= coalesce(account.last_day, 'infinity')
           and not exists (
-            select from unnest(earlier_filials, earlier_days) as earlier (filial_id, last_day)
-            where earlier.filial_id in (0, s.filial_id) and day.settled_on <= earlier.last_day) end is true,
+            select from unnest(earlier_filials, earlier_days, earlier_delays, earlier_covered) as earlier (filial_id, last_day, delay, covered)
+            where earlier.filial_id in (0, s.filial_id) and day.settled_on <= earlier.last_day
+              and (earlier.covered is null or daterange(day.settled_on, day.settled_on + 1 + earlier.delay) <@ earlier.covered)) end is true,
       account.filial_id is null or s.filial_id = account.filial_id,
       null::bigint, t.station_id, t.intent_id, t.order_id, t.route, t.amount_minor, t.currency,
       case when t.route = 'dynamic_qr' then comparable_reference(coalesce(p.paid_reference, t.reference)) end,
@@ -1835,8 +1853,10 @@ begin
       and not exists (select from transactions t where t.intent_id = e.intent_id);
   -- Payouts of the organization's other accounts, which arrive at a bank.
   if exists (select from statement_lines b where b.account_id = account.account_id and b.kind = 'bank_credit') then
-    select array_agg(coalesce(r.filial_id, 0)), array_agg(coalesce(r.last_day, 'infinity')) into earlier_filials, earlier_days
-      from rival_banks(the_account_id) r where r.account_id < the_account_id;
+    select array_agg(coalesce(r.filial_id, 0)), array_agg(coalesce(r.last_day, 'infinity')), array_agg(r.settlement_delay_days),
+        array_agg(case when not goes_on_beside(the_account_id, r.account_id) then covered_days(r.account_id, 5) end)
+      into earlier_filials, earlier_days, earlier_delays, earlier_covered
+      from banks_beside(the_account_id) r where r.account_id < the_account_id;
     -- A payout of an account that several filials share may arrive at a bank of any of them, and no bank reports it.
     has_banks_elsewhere := exists (
       select from statement_accounts b where b.organization_id = account.organization_id and b.mode = account.mode
@@ -1845,8 +1865,9 @@ begin
     return query
       select e.payment_key, 'payout', (account.currency is null or account.currency = e.currency)
           and e.paid_on <= coalesce(account.last_day, 'infinity') and not exists (
-            select from unnest(earlier_filials, earlier_days) as earlier (filial_id, last_day)
-            where (earlier.filial_id = 0 or a.filial_id is null or earlier.filial_id = a.filial_id) and e.paid_on <= earlier.last_day)
+            select from unnest(earlier_filials, earlier_days, earlier_delays, earlier_covered) as earlier (filial_id, last_day, delay, covered)
+            where (earlier.filial_id = 0 or a.filial_id is null or earlier.filial_id = a.filial_id) and e.paid_on <= earlier.last_day
+              and (earlier.covered is null or daterange(e.paid_on, e.paid_on + 1 + earlier.delay) <@ earlier.covered))
           and not (a.filial_id is null and has_banks_elsewhere),
         true, null::bigint, null::bigint, null::bigint, null::bigint, 'payout', e.amount_minor, e.currency, e.provider_key, e.our_key,
         null::text, e.paid_on, null::timestamptz
@@ -1964,7 +1985,7 @@ AS $function$
   select i from statement_accounts a join issues i
     on i.account_key = coalesce('provider:' || a.config_id, 'statement:' || a.account_id)
   where a.account_id = the_account_id and i.status <> 'ended' and i.superseded_by is null
-    and issue_days(i, a.time_zone) && daterange(the_from, the_to, '[]')
+    and days_of_issue(i, a.time_zone) && daterange(the_from, the_to, '[]')
 $function$;
 
 CREATE OR REPLACE FUNCTION line_fingerprint(the_identity bytea, the_ordinal integer)
@@ -1997,6 +2018,15 @@ declare
 begin
   perform pg_advisory_xact_lock(hashtextextended('settled money ' || coalesce(provider_money_name(name), name), 0));
 end
+$function$;
+
+CREATE OR REPLACE FUNCTION malformed_imports(the_evidence jsonb)
+ RETURNS bigint[]
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select string_to_array(
+    coalesce(the_evidence #>> '{statement,facts,imports}', the_evidence #>> '{statement,facts,import}'), ' ')::bigint[]
 $function$;
 
 CREATE OR REPLACE FUNCTION money_name_of_account(the_organization_id bigint, the_kind text, the_mode text, the_scheme text, the_account text, the_name text)

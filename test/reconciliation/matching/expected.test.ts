@@ -60,7 +60,8 @@ describe("days", () => {
   test("a difference that a corrected file has on another day: a run over the earlier day does not end it", async () => {
     const world = await running.openWorld();
     const account = world.qrAccountId;
-    const statusOf = async () => (await world.database`select status from issues where organization_id = ${world.organizationId}`)[0];
+    const statusOf = async () =>
+      (await world.database`select status from issues where organization_id = ${world.organizationId}`)[0];
     await world.importLines(account, [lineOf("R", 500, { day: "2026-03-19" })]);
     await world.run(account);
     await world.withdraw(account);

@@ -106,7 +106,10 @@ describe("one credit that is the sum of several payouts", () => {
     await world.database`
       update issues set status = 'closed', resolved_at = now(), resolved_by = 7, reason = 'Seen.' where organization_id = ${world.organizationId}`;
 
-    expect(await world.run(bankId)).toMatchObject({ lines: { C: "reference_mismatch" }, kinds: ["reference_mismatch"] });
+    expect(await world.run(bankId)).toMatchObject({
+      lines: { C: "reference_mismatch" },
+      kinds: ["reference_mismatch"],
+    });
     expect((await world.run(bankId, { to: "2026-03-10" })).kinds).toEqual([]);
   });
 
