@@ -190,7 +190,11 @@ test("rows of two files that contradict one line: each has its amount, so that e
 
 test("a later file names the payout of lines without one: they get it, but for those of a closed period", async () => {
   const accountId = await openAccount();
-  const rows = ["open", "named before", "closed"].map((name) => ({ name, amountMinor: 100, day: name === "closed" ? 3 : 1 }));
+  const rows = ["open", "named before", "closed"].map((name) => ({
+    name,
+    amountMinor: 100,
+    day: name === "closed" ? 3 : 1,
+  }));
   const named = rows.map((row) => (row.name === "named before" ? { ...row, payout: "P-1" } : row));
   await storeFile(accountId, { rows: named, batch: 5 });
   await database`
@@ -201,7 +205,10 @@ test("a later file names the payout of lines without one: they get it, but for t
     from k`;
 
   const later = rows.map((row) => ({ ...row, payout: "P-2" }));
-  expect(await storeFile(accountId, { rows: later, batch: 2 })).toMatchObject({ conflicts: [], counts: "0 new, 3 known" });
+  expect(await storeFile(accountId, { rows: later, batch: 2 })).toMatchObject({
+    conflicts: [],
+    counts: "0 new, 3 known",
+  });
 
   const lines = await database<{ line: string }[]>`
     select provider_reference || ': ' || payout_reference as line from statement_lines where account_id = ${accountId} order by line`;

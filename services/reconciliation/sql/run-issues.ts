@@ -99,7 +99,7 @@ async function nameDifferences(sql: Transaction, scope: RunScope): Promise<void>
     create temporary table run_candidates on commit drop as
     select d.line_id, d.payment_key, d.kind, d.score, ${accountKeyOf(scope)}::text as account_key,
       case when d.kind in ('unmatched_money', 'late_money') and l.provider_key is not null and ${isMoney(sql, scope)} then ${moneySubject(sql)}
-        when d.kind = 'batch_total_mismatch' and not d.facts ? 'share' then 'batch:' || l.payout_key || ':' || l.currency
+        when d.kind = 'batch_total_mismatch' and not d.facts ? 'share' then concat_ws(':', 'batch', l.payout_key, l.currency, d.facts ->> 'since')
         else coalesce(${lineSubject(sql)}, d.payment_key) end as subject_key,
       case when d.kind <> 'unmatched_money' then coalesce(d.station_id, p.station_id) end as station_id,
       case when l.line_id is null then 'settled' else 'paid' end as evidence_status, ${evidenceType(sql)} as evidence_type,

@@ -320,6 +320,34 @@ describe("groups and decisions", () => {
     expect((await world.run(world.qrAccountId, days)).kinds).toEqual(["unmatched_money", "unmatched_money"]);
   });
 
+  test("a payout reference that is used again: the earlier payout and its credit stay, and the later ones match", async () => {
+    const world = await running.openWorld();
+    const bank = await world.addAccount("bank");
+    for (const [name, amountMinor, month] of [
+      ["old", 700, "2025-07"],
+      ["new", 900, "2026-03"],
+    ] as const) {
+      const days = { from: `${month}-01`, to: `${month}-31` };
+      const line = { payoutReference: "45", day: `${month}-10` };
+      await world.importLines(
+        world.terminalAccountId,
+        [
+          { ...line, name: `${name} sale`, kind: "adjustment", amountMinor },
+          { ...line, name: `${name} payout`, kind: "payout", amountMinor: -amountMinor },
+        ],
+        days,
+      );
+      await world.importLines(bank, [{ ...line, name: `${name} credit`, kind: "bank_credit", amountMinor }], days);
+      expect((await world.run(world.terminalAccountId, days)).lines).toMatchObject({ [`${name} payout`]: "matched" });
+      expect(await world.run(bank, days)).toMatchObject({ kinds: [], lines: { [`${name} credit`]: "matched" } });
+    }
+    const whole = { from: "2025-07-01", to: "2026-03-31" };
+    const { lines } = await world.run(world.terminalAccountId, whole);
+    expect(lines).toMatchObject({ "old payout": "matched", "new payout": "matched" });
+    const credits = { "old credit": "matched", "new credit": "matched" };
+    expect(await world.run(bank, whole)).toMatchObject({ kinds: [], lines: credits });
+  });
+
   test("a closed difference stays closed when its file is withdrawn and imported again", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000 });

@@ -126,3 +126,56 @@ create or replace function issues_of_days(the_account_id bigint, the_from date, 
   where a.account_id = the_account_id and i.status <> 'ended' and i.superseded_by is null
     and days_of_issue(i, a.time_zone) && daterange(the_from, the_to, '[]')
 $$;
+
+-- A provider may use the reference of a payout again. The uses are more than 120 days apart; each day of a line with the reference
+-- belongs to the use that begins at `use_from`, and that of the first use is -infinity, so that it keeps its name.
+create function payout_uses(the_account_id bigint, the_references text[])
+returns table (payout_reference text, booked_on date, use_from date) stable language sql as $$
+  select payout_reference, booked_on, coalesce(max(begins) over (partition by payout_reference order by booked_on), '-infinity')
+  from (
+    select payout_reference, booked_on,
+      case when booked_on - lag(booked_on) over (partition by payout_reference order by booked_on) > 120 then booked_on end as begins
+    from (
+      select distinct l.payout_reference, l.booked_on from statement_lines l
+      where l.account_id = the_account_id and l.payout_reference = any (the_references) and l.payout_reference <> '') days) begun
+$$;
+
+create or replace function expected_payouts(the_account_id bigint, the_from date, the_to date)
+ RETURNS TABLE(payment_key text, amount_minor bigint, currency text, provider_key text, our_key text, paid_on date)
+ LANGUAGE sql
+ STABLE
+AS $$
+  with movement as (
+    select l.account_id, l.booked_on, l.currency, l.payout_reference, l.provider_reference, l.fingerprint, l.kind,
+      coalesce(l.value_on, l.booked_on) as paid_on,
+      case when l.kind = 'payout' then -l.amount_minor else coalesce(l.net_minor, l.amount_minor + coalesce(l.fee_minor, 0)) end as minor,
+      l.kind = 'payout' and l.payout_reference = '' and l.provider_reference <> '' and exists (
+        select from statement_lines s where s.account_id = l.account_id and s.provider_reference = l.provider_reference
+          and s.kind in ('payment', 'refund')) as is_share
+    from statement_lines l
+    where l.account_id = the_account_id and l.booked_on between the_from and the_to
+      and (l.kind = 'payout' or (l.payout_reference <> '' and l.kind not in ('planned_payout', 'payout_reversal', 'not_money', 'bank_credit', 'bank_debit')))
+  ),
+  uses as materialized (
+    select * from payout_uses(the_account_id, array(select distinct payout_reference from movement where payout_reference <> ''))
+  ),
+  -- The lines of a payout count only where the statement has no line of the payout itself.
+  counted as (
+    select m.*, case when m.payout_reference <> '' then concat_ws(':', 'reference', m.payout_reference, m.currency, nullif(u.use_from, '-infinity')::text)
+        when is_share then 'day:' || paid_on || ':' || currency else encode(fingerprint, 'hex') end as name
+    from movement m left join uses u on u.payout_reference = m.payout_reference and u.booked_on = m.booked_on
+    where (m.kind = 'payout' or not exists (
+        select from statement_lines p join uses v using (payout_reference, booked_on)
+        where p.account_id = the_account_id and p.payout_reference = m.payout_reference and v.use_from = u.use_from
+          and (p.kind in ('payout', 'planned_payout')
+            or (p.currency <> m.currency and p.kind not in ('payout_reversal', 'not_money')))))
+      and (m.payout_reference = '' or not exists (
+        select from statement_lines r join uses v using (payout_reference, booked_on)
+        where r.account_id = the_account_id and r.payout_reference = m.payout_reference and v.use_from = u.use_from
+          and r.kind = 'payout_reversal'))
+  )
+  select 'payout:' || the_account_id || ':' || name, sum(minor)::bigint, currency,
+    case when count(distinct provider_reference) = 1 and not bool_or(is_share) then comparable_reference(min(provider_reference)) end,
+    comparable_reference(min(payout_reference)), max(paid_on)
+  from counted group by name, currency having sum(minor) between 1 and 999999999999999999
+$$;
