@@ -1884,7 +1884,7 @@ CREATE OR REPLACE FUNCTION expected_payouts(the_account_id bigint, the_from date
  STABLE
 AS $function$
   with movement as (
-    select l.account_id, l.currency, l.payout_reference, l.provider_reference, l.fingerprint, l.kind,
+    select l.account_id, l.booked_on, l.currency, l.payout_reference, l.provider_reference, l.fingerprint, l.kind,
       coalesce(l.value_on, l.booked_on) as paid_on,
       case when l.kind = 'payout' then -l.amount_minor else coalesce(l.net_minor, l.amount_minor + coalesce(l.fee_minor, 0)) end as minor,
       l.kind = 'payout' and l.payout_reference = '' and l.provider_reference <> '' and exists (
@@ -1894,17 +1894,22 @@ AS $function$
     where l.account_id = the_account_id and l.booked_on between the_from and the_to
       and (l.kind = 'payout' or (l.payout_reference <> '' and l.kind not in ('planned_payout', 'payout_reversal', 'not_money', 'bank_credit', 'bank_debit')))
   ),
+  uses as materialized (
+    select * from payout_uses(the_account_id, array(select distinct payout_reference from movement where payout_reference <> ''))
+  ),
   -- The lines of a payout count only where the statement has no line of the payout itself.
   counted as (
-    select m.*, case when payout_reference <> '' then 'reference:' || payout_reference || ':' || currency
+    select m.*, case when m.payout_reference <> '' then concat_ws(':', 'reference', m.payout_reference, m.currency, nullif(u.use_from, '-infinity')::text)
         when is_share then 'day:' || paid_on || ':' || currency else encode(fingerprint, 'hex') end as name
-    from movement m
+    from movement m left join uses u on u.payout_reference = m.payout_reference and u.booked_on = m.booked_on
     where (m.kind = 'payout' or not exists (
-        select from statement_lines p where p.account_id = the_account_id and p.payout_reference = m.payout_reference
+        select from statement_lines p join uses v using (payout_reference, booked_on)
+        where p.account_id = the_account_id and p.payout_reference = m.payout_reference and v.use_from = u.use_from
           and (p.kind in ('payout', 'planned_payout')
             or (p.currency <> m.currency and p.kind not in ('payout_reversal', 'not_money')))))
       and (m.payout_reference = '' or not exists (
-        select from statement_lines r where r.account_id = the_account_id and r.payout_reference = m.payout_reference
+        select from statement_lines r join uses v using (payout_reference, booked_on)
+        where r.account_id = the_account_id and r.payout_reference = m.payout_reference and v.use_from = u.use_from
           and r.kind = 'payout_reversal'))
   )
   select 'payout:' || the_account_id || ':' || name, sum(minor)::bigint, currency,
@@ -2152,6 +2157,20 @@ CREATE OR REPLACE FUNCTION newest_statement_day(the_account_id bigint)
  STABLE
 AS $function$
   select max(to_date) from statement_imports where account_id = the_account_id and status = 'imported'
+$function$;
+
+CREATE OR REPLACE FUNCTION payout_uses(the_account_id bigint, the_references text[])
+ RETURNS TABLE(payout_reference text, booked_on date, use_from date)
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select payout_reference, booked_on, coalesce(max(begins) over (partition by payout_reference order by booked_on), '-infinity')
+  from (
+    select payout_reference, booked_on,
+      case when booked_on - lag(booked_on) over (partition by payout_reference order by booked_on) > 120 then booked_on end as begins
+    from (
+      select distinct l.payout_reference, l.booked_on from statement_lines l
+      where l.account_id = the_account_id and l.payout_reference = any (the_references) and l.payout_reference <> '') days) begun
 $function$;
 
 CREATE OR REPLACE FUNCTION provider_account(the_kind text, the_settings jsonb)
