@@ -124,7 +124,7 @@ export async function sumOpenIssues(sql: Queryable, filialDay: FilialDay): Promi
           or i.station_id in (
             select station_id from stations s
             where s.organization_id = ${organizationId} and s.filial_id = ${filialId} and s.sandbox = ${mode === "test"}))
-        and case when i.kind = 'malformed_line' then issue_days(i, null) @> ${day}::date
+        and case when i.kind = 'malformed_line' then days_of_issue(i, null) @> ${day}::date
           else coalesce(
             (select d.on_date = ${day}::date from run_differences d where d.issue_id = i.issue_id order by d.run_id desc limit 1),
             i.opened_at >= ${from} and i.opened_at < ${to}) end
