@@ -51,11 +51,15 @@ export async function reachJetStream(nc: NatsConnection, options: ReachOptions):
         serverAnsweredAtMs = performance.now();
         if (withinMs !== undefined && serverAnsweredAtMs - startedAtMs > withinMs)
           throw busThatStoresNothing(nc, cause);
-        const hasOthers = !isSingle(nc) && nc.getServers().length > 1;
-        wait.go(nc, hasOthers ? "tries the other servers of NATS_URL" : "waits");
         asked += 1;
-        if (asked >= BUS_LIMITS.quorumQuestions && hasOthers && choice.leave(nc)) asked = 0;
-      } else if (performance.now() - serverAnsweredAtMs > BUS_LIMITS.firstConnectMs)
+        // One answer may be late, because this process or JetStream is busy.
+        if (asked >= BUS_LIMITS.quorumQuestions) {
+          const hasOthers = !isSingle(nc) && nc.getServers().length > 1;
+          wait.go(nc, hasOthers ? "tries the other servers of NATS_URL" : "waits");
+          if (hasOthers && choice.leave(nc)) asked = 0;
+        }
+        // The search for a majority dials each address of each server.
+      } else if (!choice.isSearching() && performance.now() - serverAnsweredAtMs > BUS_LIMITS.firstConnectMs)
         throw unreachableBus([server], cause);
     }
     await delay(BUS_LIMITS.ensurePauseMs, undefined, signal === undefined ? {} : { signal }).catch(() => undefined);

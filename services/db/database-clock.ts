@@ -59,8 +59,8 @@ export function databaseClockCheck(deps: {
     if (wasWrong)
       log.warn(
         facts,
-        "the clock of PostgreSQL is wrong: a QR may expire late, or a payment in time count as late; correct the clock",
+        "the clocks of PostgreSQL and of the bus differ: a QR may expire late, or a payment in time count as late; correct the wrong one",
       );
-    else log.info(facts, "the clock of PostgreSQL is right again");
+    else log.info(facts, "the clocks of PostgreSQL and of the bus agree again");
   };
 }

@@ -109,7 +109,7 @@ async function prepareBus(bus: Bus, options: MigrateBusOptions): Promise<BusLayo
  */
 function refuseNewerLayout(bus: Bus, known: MigratedLayout | undefined): void {
   if (known === undefined || known.version <= LAYOUT_VERSION) return;
-  const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) was prepared by a newer version of this program (layout ${known.version}, and this one has ${LAYOUT_VERSION}): the processes of the version before it run on it as it is, so start them without \`migrate\`, or run the newer version.`;
+  const sentence = `The NATS at ${bus.nc.getServer()} (NATS_URL) was prepared by a newer version of this program (layout ${known.version}, and this one has ${LAYOUT_VERSION}): run the newer version. Processes that are one version older work with it: to go back to them, start them without \`migrate\`.`;
   throw new UserError(sentence, { code: "layout_newer" });
 }
 

@@ -185,8 +185,8 @@ export const resetSandbox: RegistryHandler<typeof sandboxes.resetSandbox> = asyn
 };
 
 /**
- * A repetition changes nothing, waits for the same changes, and returns the unused config again: the first request may have
- * ended before its end.
+ * A repetition changes nothing, waits for the same changes except for the ends of freezes, and returns the unused config
+ * again: the first request may have ended before its end.
  */
 export const deleteSandbox: RegistryHandler<typeof sandboxes.deleteSandbox> = async (deps, { caller, sandboxId }) => {
   const { organizationId } = requirePermission(caller, "organization.manage");

@@ -144,7 +144,8 @@ describe("a part that a page lacks", () => {
     const link = page.getByRole("link", { name: "Left behind" });
     await link.waitFor(SHOWN);
     await owner.good("POST", `stations/${station_id}/close/`);
-    await link.waitFor({ state: "detached", ...SHOWN });
+    // The page reads the devices again every 20 s, and at once when their number changes.
+    await link.waitFor({ state: "detached", timeout: 60_000 });
     await page.context().close();
   });
 });

@@ -70,7 +70,7 @@ test.each([5, -5])(
     await setClockBy(minutes);
     expect(await health()).toEqual({ databaseReady: true, fault: null, isDatabaseClockWrong: true });
     for (let count = 0; count < 3; count += 1) await compare(database);
-    expect(lines).toEqual([expect.stringContaining("the clock of PostgreSQL is wrong")]);
+    expect(lines).toEqual([expect.stringContaining("the clocks of PostgreSQL and of the bus differ")]);
     const [, aheadS] = /database_clock_ahead_seconds (-?\d\S*)/.exec(await metrics.metrics()) ?? [];
     expect(Number(aheadS) / 60).toBeCloseTo(minutes, 1);
     await database`reset search_path`;

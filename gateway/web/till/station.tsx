@@ -107,9 +107,9 @@ export function StationView({ stationId }: { readonly stationId: number }) {
   );
 }
 
-/** A gateway of the version before names the currency only in the order and in the collection. */
+/** A gateway of the version before names the currency only in the order and in the collections. */
 function currencyOf(state: LiveState | null): string | undefined {
-  const named = [state?.order, state?.active_intent, state as Partial<LiveState> | null];
+  const named = [state?.order, state?.active_intent, state?.last_ended_intent, state as Partial<LiveState> | null];
   return named.find((one) => one?.currency !== undefined)?.currency;
 }
 

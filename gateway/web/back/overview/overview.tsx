@@ -13,7 +13,7 @@ import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../shell/filter
 import { SectionHead } from "../shell/frame.tsx";
 import { label } from "../shell/labels.ts";
 import { allPages, LARGEST_PAGE, LoadedView, mapReply, pageOf } from "../shell/loading.tsx";
-import { usePlaces } from "../shell/places.ts";
+import { readPlaces } from "../shell/places.ts";
 import { shellWords } from "../shell/words.ts";
 import type { ChartProps } from "./chart.tsx";
 import { words } from "./words.ts";
@@ -197,31 +197,32 @@ function useChart(): FunctionComponent<ChartProps> | null {
   return chart.value;
 }
 
-function OfflineDevices({ count }: { readonly count: number }) {
-  // The count changes when a station with such devices closes.
-  const places = usePlaces(count);
-  const devices = useLoad(
-    `offline devices ${count}`,
-    () =>
-      allPages((since_id) =>
-        mapReply(
-          call("GET /api/backoffice/v1/devices/", { query: { since_id, status: "active", limit: LARGEST_PAGE } }),
-          (reply) => pageOf(reply.devices, reply.has_more, (device) => device.device_id),
-        ),
-      ),
-    // The count stays the same when one device comes online while another goes offline. So it also polls.
-    { everyMs: DEVICES_EVERY_MS, keepsOld: true },
+/** The devices of a closed station stay active, but never come back. */
+async function readOffline() {
+  const [places, devices] = await Promise.all([readPlaces(), activeDevices()]);
+  if (!places.ok) return places;
+  if (!devices.ok) return devices;
+  const isOffline = ({ liveness, station_id }: (typeof devices.reply)[number]): boolean =>
+    liveness?.online === false && !places.reply.isClosed(station_id);
+  return { ...devices, reply: { rows: devices.reply.filter(isOffline), places: places.reply } };
+}
+
+const activeDevices = () =>
+  allPages((since_id) =>
+    mapReply(
+      call("GET /api/backoffice/v1/devices/", { query: { since_id, status: "active", limit: LARGEST_PAGE } }),
+      (reply) => pageOf(reply.devices, reply.has_more, (device) => device.device_id),
+    ),
   );
+
+function OfflineDevices({ count }: { readonly count: number }) {
+  // The count stays the same when one device comes online while another goes offline. So it also polls.
+  const offline = useLoad(`offline devices ${count}`, readOffline, { everyMs: DEVICES_EVERY_MS, keepsOld: true });
   return (
     <div class="stack-tight">
       <h2>{words().offlineDevices}</h2>
-      <LoadedView of={devices}>
-        {(found) => {
-          // The devices of a closed station stay active, but never come back.
-          const rows = found.filter(
-            ({ liveness, station_id }) =>
-              liveness !== null && !liveness.online && places.data?.isClosed(station_id) !== true,
-          );
+      <LoadedView of={offline}>
+        {({ rows, places }) => {
           if (rows.length === 0) return <p class="soft">{words().allOnline}</p>;
           return (
             <Table
@@ -233,7 +234,7 @@ function OfflineDevices({ count }: { readonly count: number }) {
                   title: words().device,
                   cell: (device) => <a href={`/back/devices/?device=${device.device_id}`}>{device.name}</a>,
                 },
-                { title: shellWords().station, cell: (device) => places.data?.stationName(device.station_id) ?? "" },
+                { title: shellWords().station, cell: (device) => places.stationName(device.station_id) },
                 {
                   title: words().since,
                   cell: (device) => (device.liveness?.since ? dateAndTime(device.liveness.since) : shellWords().never),

@@ -40,12 +40,11 @@ interface Option {
   readonly text: string;
 }
 
-/** Reads them again when `again` changes. */
-export function usePlaces(again?: unknown): Loading<Places> {
-  return useLoad("places", readPlaces, { again });
+export function usePlaces(): Loading<Places> {
+  return useLoad("places", readPlaces);
 }
 
-async function readPlaces(): Promise<Result<Places>> {
+export async function readPlaces(): Promise<Result<Places>> {
   const [filials, stations] = await Promise.all([allFilials(), allStations()]);
   if (!filials.ok) return filials;
   if (!stations.ok) return stations;
