@@ -31,6 +31,8 @@ export interface DisplayMachineState extends DeviceState {
   readonly display: Shown | null;
   readonly answeredAtMs: number;
   readonly isStale: boolean;
+  /** The device was blocked after the newest answer: the state may have changed since. */
+  readonly wasBlocked: boolean;
   /** The shown content, as JSON; empty before the first one. */
   readonly onScreen: string;
 }
@@ -69,6 +71,7 @@ export function firstDisplayState(): DisplayMachineState {
     display: null,
     answeredAtMs: 0,
     isStale: false,
+    wasBlocked: false,
     onScreen: "",
   };
 }
@@ -85,8 +88,13 @@ export function displayStep(
     isCompanion: false,
     onRequestsCancelled: () => change(draft, { work: "idle", pollFailures: 0, display: null }),
   };
-  if (isDeviceEvent(event)) deviceStep(draft, event);
-  else workStep(draft, event);
+  if (isDeviceEvent(event)) {
+    deviceStep(draft, event);
+    const hasEnded = state.blockedReason !== "" && draft.state.blockedReason === "";
+    // After a block the display shows nothing before the next answer, so it polls at once.
+    if (hasEnded && draft.state.work === "waiting") change(draft, { work: "idle" });
+  } else workStep(draft, event);
+  if (draft.state.blockedReason !== "") change(draft, { wasBlocked: true });
   advance(draft);
   return { state: draft.state, effects: draft.effects };
 }
@@ -106,7 +114,7 @@ function workStep(draft: DisplayDraft, event: DisplayWorkEvent): void {
 
 function polled(draft: DisplayDraft, display: Shown | undefined): void {
   accepted(draft, display?.server_time, "poll");
-  change(draft, { work: "waiting", pollFailures: 0, answeredAtMs: draft.input.atMs, isStale: false });
+  change(draft, { work: "waiting", pollFailures: 0, answeredAtMs: draft.input.atMs, isStale: false, wasBlocked: false });
   if (display !== undefined) change(draft, { display });
   setTimer(draft, "poll", KIT_LIMITS.pollEveryMs);
   setTimer(draft, "stale", KIT_LIMITS.staleAfterMs);
@@ -147,10 +155,10 @@ function advance(draft: DisplayDraft): void {
 }
 
 /**
- * Hides everything while the device is blocked, and a state that is no longer certain: a QR code could be paid twice, and
- * `paid` may belong to the previous guest.
+ * Hides everything while the device is blocked and then until the next answer, and a state that is no longer certain: a QR
+ * code could be paid twice, and `paid` may belong to the previous guest.
  */
-function viewOf({ display, isStale, blockedReason, phase }: DisplayMachineState): View {
-  const isHidden = blockedReason !== "" || (isStale && (display?.state === "qr" || display?.state === "paid"));
+function viewOf({ display, isStale, wasBlocked, blockedReason, phase }: DisplayMachineState): View {
+  const isHidden = wasBlocked || (isStale && (display?.state === "qr" || display?.state === "paid"));
   return { display: isHidden ? null : display, isStale, blockedReason, needsCode: phase === "needs_code" };
 }

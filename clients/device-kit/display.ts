@@ -23,7 +23,7 @@ export interface Freshness {
 export interface DisplayOptions extends DeviceOptions<DisplayMachineState> {
   /**
    * Shows `state`, `amount` and the other fields unchanged. Null: the display must show no state. The kit hides a QR code and
-   * `paid` in this way as soon as they are stale.
+   * `paid` in this way as soon as they are stale, and every state from before a block.
    */
   readonly render: (display: DisplayState | null, freshness: Freshness) => void;
 }

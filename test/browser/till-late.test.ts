@@ -171,6 +171,8 @@ describe("a companion that reports late", () => {
     const body = { intent_id, outcome, provider_reference: "RRN-1", client_idempotency_key: outcome };
     return device.refused("intent_not_actionable", "POST", "assignment/report/", { body });
   };
+  const attest = ({ intent_id }: Started, reference: string) =>
+    cashier.good("POST", `stations/${stationId}/intents/${intent_id}/attest/`, { body: { reference } });
   const dialog = () => page.getByRole("dialog");
 
   test("a question whether to collect again ends when another reason comes; what this holds back is begun again", async () => {
@@ -196,8 +198,8 @@ describe("a companion that reports late", () => {
   test("a payment is reported while the till asks about the reference: its confirmation is asked for again", async () => {
     const station = `stations/${stationId}`;
     const intents = `${station}/intents/`;
-    const other = await collect({ order_id: await newOrder(cashier, station, "3.00"), route: "attested_terminal" });
-    await cashier.good("POST", `${intents}${other.intent_id}/attest/`, { body: { reference: "SLIP-9" } });
+    const order = await newOrder(cashier, station, "3.00");
+    await attest(await collect({ order_id: order, route: "attested_terminal" }), "SLIP-9");
     const order_id = await newOrder(cashier, station, "12.50");
     const earlier = await silentHandoff(order_id);
     const confirmed = { order_id, route: "attested_terminal", confirms_money_may_have_moved: true };
@@ -214,6 +216,59 @@ describe("a companion that reports late", () => {
     await dialog().getByRole("button", { name: "I have checked it: settle" }).click(SHOWN);
     await button(page, "Next order").waitFor(SHOWN);
   });
+
+  test("another reference is reported: the question about the first one and its confirmation do not count for it", async () => {
+    const station = `stations/${stationId}`;
+    for (const [reference, total] of Object.entries({ "RRN-31": "3.00", "RRN-32": "4.00" })) {
+      const order_id = await newOrder(cashier, station, total);
+      await attest(await collect({ order_id, route: "attested_terminal" }), reference);
+    }
+    await expect.poll(async () => (await smartPos())?.offered, SHOWN).toBe(true);
+    const { intent_id } = await collect({ order_id: await newOrder(cashier, station, "12.50"), route: "smart_pos" });
+    expect(await device.good("GET", "assignment/")).toMatchObject({ assignment: { intent_id } });
+    const accept = (provider_reference: string, client_idempotency_key: string) => {
+      const body = { intent_id, outcome: "reported_success", provider_reference, client_idempotency_key };
+      return device.good("POST", "assignment/report/", { body });
+    };
+    await accept("RRN-31", "first");
+    await click(page, "Settle €12.50");
+    await dialog().getByText("€3.00").waitFor(SHOWN);
+    const busy = { code: "busy", detail: "", request_id: "r" };
+    await page.route(/\/attest\/$/, (route) => route.fulfill({ status: 503, json: busy }), { times: 1 });
+    await click(page, "One payment covers both: settle");
+    await isShown(page, "The service has too much to do at the moment.");
+    await accept("RRN-32", "second");
+    await isShown(page, "RRN-32");
+    await click(page, "Settle €12.50");
+    await dialog().getByText("€4.00").waitFor(SHOWN);
+    await accept("RRN-31", "third");
+    await dialog().waitFor({ state: "hidden", ...SHOWN });
+    expect(await cashier.good("GET", `${station}/intents/${intent_id}/`)).toMatchObject({ status: "processing" });
+    // The cashier has confirmed this reference already.
+    await click(page, "Settle €12.50");
+    await button(page, "Next order").waitFor(SHOWN);
+  });
+});
+
+test("the registry does not answer while the page loads: the collection under way is settled", async () => {
+  await addLine(page);
+  await isShown(page, "Choose how the guest pays.");
+  await click(page, "Cash");
+  await button(page, "€12.50 received").waitFor(SHOWN);
+  await page.route(/\/stations\/(\?|\d+\/catalogue-items)/, (route) =>
+    route.fulfill({ status: 503, json: { code: "unavailable", detail: "", request_id: "r" } }),
+  );
+  await page.reload();
+  await click(page, "€12.50 received");
+  await button(page, "Next order").waitFor(SHOWN);
+});
+
+test("a page that gets no live view: it shows that, and no placeholder without an end", async () => {
+  const other = await context.newPage();
+  await other.routeWebSocket(/\/live\/$/, (socket) => socket.close());
+  await other.goto(`${system.baseUrl}/till/?station=${stationId}`);
+  await isShown(other, "Live updates are interrupted");
+  await other.close();
 });
 
 test("the station no longer knows why money may have moved: the question shows that", async () => {

@@ -61,7 +61,8 @@ describe.concurrent("messages of the live socket", () => {
     const routes = await send(world.baseUrl, "GET", `/api/cashier/v1/stations/${station.stationId}/routes/`, { token });
     const { routes: offers, companions } = live.state();
     expect({ routes: offers, companions }).toEqual(routes.body);
-    expect(live.state()).toMatchObject({ order: null, active_intent: null, lease: null, last_ended_intent: null });
+    const nothing = { order: null, active_intent: null, lease: null, last_ended_intent: null };
+    expect(live.state()).toMatchObject({ ...nothing, currency: "EUR" });
 
     const intentId = await station.handOver();
     await live.until((message) => message.type === "state" && message.active_intent?.intent_id === intentId);

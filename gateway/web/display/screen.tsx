@@ -69,7 +69,7 @@ export function Screen({ view, actions }: ViewProps & { readonly actions: Action
   }
 }
 
-/** The display may show no state: it has none yet, or its last one is too old. */
+/** The display may show no state: it has none yet, or its last one is too old or from before a block. */
 function Nothing({ view }: ViewProps) {
   const isHidden = view.isStale && view.lastAnswerAtMs !== null;
   const help = isHidden ? words().staleHidden : words().connecting;

@@ -14,6 +14,7 @@ import { isConnected, isCurrent } from "./live.ts";
 import { openOrder, order, startNewOrder } from "./order-store.ts";
 import { type Intent, obstacleText, unclearText } from "./reasons.ts";
 import { MayHaveMoved } from "./routes.tsx";
+import { TEXT_BOUNDS } from "./text-bounds.ts";
 import { useHeading } from "./use-heading.ts";
 import { words } from "./words.ts";
 
@@ -100,24 +101,28 @@ function Evidence({ intent }: { readonly intent: Intent }) {
   );
 }
 
-/** The longest reference that the service accepts (`LIMITS.referenceCharacters`). */
-const REFERENCE_CHARACTERS = 100;
-
 interface Confirmations {
   readonly confirms_reference_already_used?: true;
   readonly confirms_money_may_have_moved?: true;
+}
+
+/** A question that the service asks before it settles, and the reference that was in force when the cashier settled. */
+interface Asked {
+  readonly failure: Failure;
+  readonly reference: string;
 }
 
 function Decision({ stationId, intent, because }: CollectionProps) {
   const reference = useSignal("");
   const isTried = useSignal(false);
   const failure = useSignal<Failure | null>(null);
-  const asked = useSignal<Failure | null>(null);
-  /** Whether the cashier has confirmed this reference. The service asks again for another one. */
-  const isReferenceConfirmed = useSignal(false);
+  const asked = useSignal<Asked | null>(null);
+  /** The reference that the cashier has confirmed although it was used before. The service asks again for another one. */
+  const confirmed = useSignal<string | null>(null);
   const isAskingToCancel = useSignal(false);
   const path = { station_id: stationId, intent_id: intent.intent_id };
-  const settling = useKey(`attest ${intent.intent_id} ${reference.value.trim()}`);
+  const inForce = referenceInForce(intent, reference.value.trim());
+  const settling = useKey(`attest ${intent.intent_id} ${inForce}`);
   const cancelling = useKey(`cancel ${intent.intent_id}`);
   const needsReference = intent.route === "attested_terminal";
   const isMissing = needsReference && reference.value.trim() === "";
@@ -127,8 +132,8 @@ function Decision({ stationId, intent, because }: CollectionProps) {
   const settle = async (confirms: Confirmations): Promise<void> => {
     isTried.value = true;
     if (isMissing) return;
-    if (confirms.confirms_reference_already_used === true) isReferenceConfirmed.value = true;
-    const ofReference = isReferenceConfirmed.value ? { confirms_reference_already_used: true } : {};
+    if (confirms.confirms_reference_already_used === true) confirmed.value = inForce;
+    const ofReference = confirmed.value === inForce ? { confirms_reference_already_used: true } : {};
     const typed = reference.value.trim();
     const body = { ...ofReference, ...confirms, ...(typed === "" ? {} : { reference: typed }) };
     const key = `${settling.key}${Object.keys({ ...ofReference, ...confirms }).join("-")}`;
@@ -145,7 +150,7 @@ function Decision({ stationId, intent, because }: CollectionProps) {
   const note = (result: Result<unknown>): void => {
     const isQuestion =
       !result.ok && (result.code === "reference_already_used" || result.code === "money_may_have_moved");
-    asked.value = isQuestion ? result : null;
+    asked.value = isQuestion ? { failure: result, reference: inForce } : null;
     failure.value = result.ok || isQuestion ? null : result;
   };
   const cancel = async (): Promise<void> => {
@@ -177,11 +182,8 @@ function Decision({ stationId, intent, because }: CollectionProps) {
             label={words().reference}
             help={words().referenceHelp}
             value={reference.value}
-            maxLength={REFERENCE_CHARACTERS}
-            onInput={(value) => {
-              reference.value = value;
-              isReferenceConfirmed.value = false;
-            }}
+            maxLength={TEXT_BOUNDS.reference}
+            onInput={(value) => (reference.value = value)}
             fault={isTried.value && isMissing ? words().referenceFault : null}
           />
         )}
@@ -218,9 +220,9 @@ function Decision({ stationId, intent, because }: CollectionProps) {
           <p>{words().cancelText}</p>
         </Question>
       )}
-      {asked.value !== null && !isOutdated(asked.value, needed) && (
+      {asked.value !== null && !isOutdated(asked.value, needed, inForce) && (
         <SettleQuestion
-          failure={asked.value}
+          failure={asked.value.failure}
           onClose={() => (asked.value = null)}
           settle={settle}
           disabledBecause={because}
@@ -239,10 +241,17 @@ function settleObstacle(intent: Intent): string | null {
   return intent.route === "dynamic_qr" ? words().settleWaitsQr : words().settleWaits;
 }
 
-/** Whether the live view names another reason than the question: the cashier has not asked the guest about that one. */
-function isOutdated(question: Failure, needed: Intent["confirmation_needed"]): boolean {
-  if (question.code !== "money_may_have_moved" || needed === null) return false;
-  return needed.reason !== question.reason || needed.earlier_intent_id !== question.earlier_intent_id;
+/** The reference with which the service settles: the newest that a device has reported, else the typed one. */
+function referenceInForce({ reports }: Intent, typed: string): string {
+  const reported = reports.map((report) => report.provider_reference).filter((one) => one !== "");
+  return reported[reported.length - 1] ?? typed;
+}
+
+/** Whether another reference is in force than in the question, or the live view names another reason: neither was checked. */
+function isOutdated({ failure, reference }: Asked, needed: Intent["confirmation_needed"], inForce: string): boolean {
+  if (failure.code === "reference_already_used") return reference !== inForce;
+  if (needed === null) return false;
+  return needed.reason !== failure.reason || needed.earlier_intent_id !== failure.earlier_intent_id;
 }
 
 interface SettleQuestionProps {

@@ -11,12 +11,11 @@ import { useLoad } from "../shared/use-load.ts";
 import { collectionName, live } from "./live.ts";
 import { Past, type Payment } from "./past.tsx";
 import { type Intent, unclearText } from "./reasons.ts";
+import { TEXT_BOUNDS } from "./text-bounds.ts";
 import { words } from "./words.ts";
 
 /** Rows of one page. A ten-year-old till can render this many quickly. */
 const LIMIT = 50;
-/** The longest search that the service accepts (`BOUNDS.searchCharacters`). */
-const SEARCH_CHARACTERS = 100;
 
 const startOfDay = (atMs: number): number => new Date(atMs).setHours(0, 0, 0, 0);
 /** The start of today. It changes at midnight while the till stays open. */
@@ -95,7 +94,7 @@ function Today({ stationId, from }: { readonly stationId: number; readonly from:
           label={words().todaySearch}
           type="search"
           value={search.value}
-          maxLength={SEARCH_CHARACTERS}
+          maxLength={TEXT_BOUNDS.search}
           onInput={(value) => {
             search.value = value;
           }}

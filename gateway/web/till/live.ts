@@ -33,6 +33,8 @@ export const live = signal<LiveState | null>(null);
 export const isCurrent = signal(false);
 /** Whether the socket is connected; otherwise the newest state is not known. */
 export const isConnected = signal(false);
+/** Whether a connection has ended, or has reported `stale`, since the last state. */
+export const isInterrupted = signal(false);
 /** The station does not exist any more. */
 export const isGone = signal(false);
 
@@ -76,6 +78,7 @@ export function follow(stationId: number): () => void {
       clearTimeout(timer);
       isConnected.value = false;
       isCurrent.value = false;
+      isInterrupted.value = true;
       if (code === undefined) opened.close();
       if (isStopped) return;
       if (code === SESSION_ENDED) hasNoSession.value = true;
@@ -107,6 +110,7 @@ export function follow(stationId: number): () => void {
 
   live.value = null;
   isGone.value = false;
+  isInterrupted.value = false;
   connect();
   const stopReturning = returns.subscribe(hurry);
   // An answer has reported that there is a session: that of another tab, or it is an answer from before the session's end.
@@ -136,4 +140,5 @@ function take(text: string): void {
   if (message.type === "current") return;
   if (message.type === "state") live.value = message;
   isCurrent.value = message.type === "state";
+  isInterrupted.value = !isCurrent.value;
 }

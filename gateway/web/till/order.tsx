@@ -29,6 +29,7 @@ import {
   startNewOrder,
   voidOrder,
 } from "./order-store.ts";
+import { TEXT_BOUNDS } from "./text-bounds.ts";
 import { useHeading } from "./use-heading.ts";
 import { words } from "./words.ts";
 
@@ -36,7 +37,6 @@ import { words } from "./words.ts";
 const PAGE = 100;
 /** The most pages of the catalogue, and of the open orders, that a till loads. */
 const MAX_PAGES = 10;
-const NAME_CHARACTERS = 200;
 
 async function loadItems(stationId: number): Promise<Result<readonly Item[]>> {
   const found: Item[] = [];
@@ -200,7 +200,7 @@ function FreeLine({ currency }: { readonly currency: string }) {
       <Field
         label={words().lineName}
         value={name.value}
-        maxLength={NAME_CHARACTERS}
+        maxLength={TEXT_BOUNDS.name}
         onInput={(value) => (name.value = value)}
         fault={isTried.value && name.value.trim() === "" ? words().nameFault : null}
       />

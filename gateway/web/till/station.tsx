@@ -1,5 +1,5 @@
 /** One station: its lease, the order, the collection, and today's collections. */
-import { signal, useSignal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { Button } from "../shared/button.tsx";
 import { call, isOffline } from "../shared/call.ts";
@@ -12,7 +12,7 @@ import { sharedWords } from "../shared/words.ts";
 import { Collection, Ended, NotCurrent } from "./collection.tsx";
 import { Header } from "./header.tsx";
 import { History } from "./history.tsx";
-import { follow, isConnected, isCurrent, isGone, live, mayDrive } from "./live.ts";
+import { follow, isConnected, isCurrent, isGone, isInterrupted, live, mayDrive } from "./live.ts";
 import { OrderPanel } from "./order.tsx";
 import { isSaving, noteRevision, openOrder, order, orderFailure, startNewOrder } from "./order-store.ts";
 import { type LiveState, withdrawalText } from "./reasons.ts";
@@ -20,21 +20,6 @@ import { Routes } from "./routes.tsx";
 import { chooseStation } from "./session.ts";
 import { words } from "./words.ts";
 
-/** The station's currency; empty until it is known. */
-const currency = signal("");
-
-/** The live view names no currency while the station has no order. */
-async function loadCurrency(stationId: number, isWanted: () => boolean): Promise<void> {
-  const found = await call("GET /api/cashier/v1/stations/", { query: { since_id: stationId - 1, limit: 1 } });
-  const station = found.ok ? found.reply.stations.find(({ station_id }) => station_id === stationId) : undefined;
-  if (!isWanted()) return;
-  if (station !== undefined) currency.value = station.currency;
-  else if (found.ok) isGone.value = true;
-  else setTimeout(() => void loadCurrency(stationId, isWanted), found.retryAfterMs ?? RELOAD_MS);
-}
-
-/** The pause after a failure that names no retry time. */
-const RELOAD_MS = 1_000;
 /** No collection has this id. */
 const NONE_ENDED = -1;
 /** A lease lasts 15 minutes, or less. Renewed every 5 minutes, or at half of a shorter time, it survives a lost renewal. */
@@ -49,14 +34,7 @@ export function StationView({ stationId }: { readonly stationId: number }) {
   useEffect(() => {
     isTaken.value = false;
     startNewOrder();
-    currency.value = "";
-    let isHere = true;
-    void loadCurrency(stationId, () => isHere);
-    const stop = follow(stationId);
-    return () => {
-      isHere = false;
-      stop();
-    };
+    return follow(stationId);
   }, [stationId]);
   const state = live.value;
   useEffect(() => {
@@ -80,20 +58,13 @@ export function StationView({ stationId }: { readonly stationId: number }) {
     return undefined;
   }, [stationId, isMine, leaseEnd]);
 
-  if (isGone.value || state === null || currency.value === "") {
+  const currency = order.value?.currency ?? currencyOf(state);
+  if (isGone.value || state === null || currency === undefined) {
     return (
       <>
         <Header title={words().title} />
         <main class="till-main">
-          {isGone.value ? (
-            <Empty title={errorText({ code: "station_unknown" }).sentence}>
-              <Button local kind="main" onClick={() => chooseStation(null)}>
-                {words().otherStation}
-              </Button>
-            </Empty>
-          ) : (
-            <Skeleton />
-          )}
+          <NoStation state={state} />
         </main>
       </>
     );
@@ -118,10 +89,7 @@ export function StationView({ stationId }: { readonly stationId: number }) {
           <LostLease state={state} />
         </div>
         <div class="columns">
-          <OrderPanel
-            stationId={stationId}
-            currency={state.order?.currency ?? order.value?.currency ?? currency.value}
-          />
+          <OrderPanel stationId={stationId} currency={currency} />
           <div class="stack">
             {state.active_intent !== null && (
               <Collection stationId={stationId} intent={state.active_intent} because={because} />
@@ -137,6 +105,29 @@ export function StationView({ stationId }: { readonly stationId: number }) {
       </main>
     </>
   );
+}
+
+/** A gateway of the version before names the currency only in the order and in the collection. */
+function currencyOf(state: LiveState | null): string | undefined {
+  const named = [state?.order, state?.active_intent, state as Partial<LiveState> | null];
+  return named.find((one) => one?.currency !== undefined)?.currency;
+}
+
+const UNREADABLE: Failure = { ok: false, code: "answer_unreadable", detail: "", httpStatus: 0, retryAfterMs: null };
+
+/** What the page shows before it has the station. */
+function NoStation({ state }: { readonly state: LiveState | null }) {
+  if (isGone.value) {
+    return (
+      <Empty title={errorText({ code: "station_unknown" }).sentence}>
+        <Button local kind="main" onClick={() => chooseStation(null)}>
+          {words().otherStation}
+        </Button>
+      </Empty>
+    );
+  }
+  if (state !== null) return <FailureNotice failure={UNREADABLE} />;
+  return isInterrupted.value ? <NotCurrent /> : <Skeleton />;
 }
 
 /** Why this cashier cannot decide anything now; null when they can. Each affected button shows the sentence. */
