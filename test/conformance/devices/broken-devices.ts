@@ -56,6 +56,7 @@ export const BROKEN_DEVICES: readonly BrokenDevice[] = [
   companion("repeats a report after 409", "does_not_retry_expired"),
   companion("forgets a report without an answer", "repeats_lost_report"),
   companion("forgets a report at 503", "repeats_refused_report"),
+  companion("forgets a report at 502", "repeats_refused_report"),
   companion("forgets a report at 403", "repeats_blocked_report"),
   companion("reports each answer of the payment application", "reports_once"),
   companion("forgets its report in a power cut", "reports_after_power_cut"),

@@ -21,6 +21,7 @@ export type CompanionFlaw =
   | "forgets a report without an answer"
   | "forgets a report at 429"
   | "forgets a report at 503"
+  | "forgets a report at 502"
   | "forgets a report at 403"
   | "reports each answer of the payment application"
   | "forgets its report in a power cut";

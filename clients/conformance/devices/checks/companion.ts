@@ -196,11 +196,13 @@ export const reportChecks: readonly DeviceCheck[] = [
     capability: "outcome_report",
     after: ["device.reports_success"],
     quotes: [
-      "Repeat the same request, with the same key, while the answer is 403, 408, 429, 500 or 503, or there is none; the table below has the pauses.",
+      "Repeat the same request, with the same key, while the answer is 403 (except `scope_denied`), 408, 429 or any 5xx, or there is none; the table below has the pauses.",
     ],
     async run(world) {
       for (const refused of [
         { status: 503, code: "unavailable" },
+        // A proxy that does not reach the service.
+        { status: 502, code: "bad_gateway" },
         { status: 429, code: "throttled" },
       ] as const) {
         const fault = { kind: "refuse", ...refused, retryAfterSeconds: RETRY_AFTER_SECONDS } as const;
