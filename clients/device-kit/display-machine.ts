@@ -114,7 +114,13 @@ function workStep(draft: DisplayDraft, event: DisplayWorkEvent): void {
 
 function polled(draft: DisplayDraft, display: Shown | undefined): void {
   accepted(draft, display?.server_time, "poll");
-  change(draft, { work: "waiting", pollFailures: 0, answeredAtMs: draft.input.atMs, isStale: false, wasBlocked: false });
+  change(draft, {
+    work: "waiting",
+    pollFailures: 0,
+    answeredAtMs: draft.input.atMs,
+    isStale: false,
+    wasBlocked: false,
+  });
   if (display !== undefined) change(draft, { display });
   setTimer(draft, "poll", KIT_LIMITS.pollEveryMs);
   setTimer(draft, "stale", KIT_LIMITS.staleAfterMs);
