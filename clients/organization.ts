@@ -30,7 +30,8 @@ const HELP = `Makes and lists organizations, and resets owners' passwords, by th
                           user of this machine when left out
   npm run organization -- reset-password --owner-email EMAIL
       Sets a new initial password for an owner who cannot log in, and prints it
-      once. The owner's sessions end. --by as above.
+      once. The owner's sessions end. A suspended owner stays suspended. --by as
+      above.
   npm run organization -- list
       Lists the organizations by id.
 
@@ -67,11 +68,13 @@ const organizationSchema = z.object({
   created_at: z.string(),
 });
 type Organization = z.infer<typeof organizationSchema>;
-const resetSchema = z.object({
-  owner: z.object({ user_id: z.int(), email: z.string(), name: z.string() }),
+const ownerSchema = z.object({
+  owner: z.object({ user_id: z.int(), email: z.string(), name: z.string(), status: z.string() }),
   initial_password: z.string().nullable(),
 });
-const createdSchema = resetSchema.extend({ organization: organizationSchema });
+const createdSchema = ownerSchema.extend({ organization: organizationSchema });
+/** `effective` is false while a gateway may not have received the end of the sessions. */
+const resetSchema = ownerSchema.extend({ effective: z.boolean().optional() });
 const pageSchema = z.object({ organizations: z.array(organizationSchema), has_more: z.boolean() });
 
 interface PlatformAccess {
@@ -104,8 +107,12 @@ async function run(args: readonly string[]): Promise<void> {
 
 function printReset(reset: z.infer<typeof resetSchema>, asJson = false): void {
   if (asJson) return print(JSON.stringify(reset));
-  print(`${reset.owner.email} logs in with the initial password ${reset.initial_password ?? ""}`);
-  print("The password is not shown again; the owner changes it after the log-in. The owner's sessions have ended.");
+  const { owner, initial_password: password, effective = true } = reset;
+  if (owner.status === "suspended") print(`${owner.email} is suspended; another owner can resume this person.`);
+  const logsIn = owner.status === "suspended" ? "then logs in" : "logs in";
+  print(`${owner.email} ${logsIn} with the initial password ${password ?? ""}`);
+  print("The password is not shown again; the owner changes it after the log-in.");
+  print(effective ? "The owner's sessions have ended." : "The owner's sessions end soon, not yet at every gateway.");
 }
 
 /** The platform key comes from the environment, or else from the data folder of `npm start`. */

@@ -179,7 +179,7 @@ export function sessionRoutes<const TApi extends PeoplesApi>(api: TApi, permissi
       tag: "session",
       summary: "Change one's own password",
       description:
-        "A wrong old password is `invalid_request` at `/old_password` and counts as an attempt to log in. The person's other sessions end; this one stays valid.",
+        "A wrong old password is `invalid_request` at `/old_password`. Each attempt counts for this session's limit. The person's other sessions end; this one stays valid.",
       who: session(permission),
       body: changePasswordBodySchema,
       replies: { 204: { description: "The new password holds.", schema: null } },

@@ -71,11 +71,10 @@ function findSession(
 ): UpgradingSession {
   const nowMs = deps.nowMs();
   if (!deps.areSessionsFresh(nowMs)) throw new ApiError("replica_stale");
-  const bearer = bearerToken(facts.headers.authorization ?? "");
-  const token = bearer === "" ? tokenFromCookie(facts.headers.cookie ?? "") : bearer;
+  const { token, isBearer } = tokenOf(facts);
   if (token === undefined) throw new ApiError("session_invalid");
   if (token === "") throw new ApiError("session_missing");
-  if (bearer === "") checkOrigin(facts);
+  if (!isBearer) checkOrigin(facts);
   const digest = sessionDigest(token);
   const session = deps.sessions.findDigest(digest, nowMs);
   if (session === undefined) {
@@ -89,6 +88,24 @@ function findSession(
   }
   if (permission !== null && !session.permissions.includes(permission)) throw new ApiError("permission_denied");
   return { session, digest };
+}
+
+/**
+ * Whether the session of an admitted request is still open, for an answer that takes long. A replica that is stale or incomplete
+ * proves nothing.
+ */
+export function isSessionOpen(deps: SessionCheckDeps, facts: RequestFacts): boolean {
+  const nowMs = deps.nowMs();
+  const { token = "" } = tokenOf(facts);
+  if (deps.sessions.find(token, nowMs) !== undefined) return true;
+  return !deps.areSessionsFresh(nowMs) || !deps.areSessionsComplete();
+}
+
+/** The token of a session: empty when there is none, undefined when there are several cookies. */
+function tokenOf({ headers }: RequestFacts): { readonly token: string | undefined; readonly isBearer: boolean } {
+  const bearer = bearerToken(headers.authorization ?? "");
+  if (bearer !== "") return { token: bearer, isBearer: true };
+  return { token: tokenFromCookie(headers.cookie ?? ""), isBearer: false };
 }
 
 /**

@@ -15,7 +15,8 @@ export const exportFormatSchema = z
 
 export const CSV_TYPE = "text/csv; charset=utf-8";
 /** A part of the description of every export. */
-export const EXPORT_DESCRIPTION = "All of it in one answer. In CSV no cell is a formula.";
+export const EXPORT_DESCRIPTION =
+  "All of it in one answer. One that breaks off, for example because the session has ended, is not complete. In CSV no cell is a formula.";
 /** Of the exports with columns in minor units. */
 export const MINOR_COLUMNS = "The columns that end with `_minor` have the amounts in minor units.";
 

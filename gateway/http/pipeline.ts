@@ -13,6 +13,7 @@ import {
   type ConsumerCheck,
   checkSession,
   type DeviceCheck,
+  isSessionOpen,
   type PlatformCheck,
   refuseForeignOrigin,
   type SessionCheckDeps,
@@ -95,7 +96,7 @@ async function run(deps: PipelineDeps, route: Route, exchange: Exchange, slot?: 
     if (!effect.isEffective) deps.notEffective.add({ operation: route.operationId });
     const answer = replyAnswer(route, effect.isEffective ? reply : notEffective(reply), facts);
     if (reply.stream === undefined) exchange.answer(answer);
-    else await sendStream(exchange, answer, reply.stream);
+    else await sendStream(exchange, answer, reply.stream, () => isStillAdmitted(deps, route, facts));
   } catch (error) {
     const reason = error instanceof UnknownCaller ? new ApiError(await error.why()) : error;
     if (!(reason instanceof ClientGoneError)) code = refuse(deps.log, exchange, reason);
@@ -134,6 +135,11 @@ function findCaller(
       return { device: deps.deviceCheck.check(authorization, who.scope, who.blocked, slot) };
     }
   }
+}
+
+/** An answer may take hours. A session that ends meanwhile gets no further piece. */
+function isStillAdmitted({ sessionCheck }: PipelineDeps, { who }: Route, facts: RequestFacts): boolean {
+  return who.kind !== "session" || isSessionOpen(sessionCheck, facts);
 }
 
 function requireSlot(exchange: Exchange): void {

@@ -4,7 +4,7 @@ import { confirmedBy } from "./deadlines.ts";
 import { moveIntent } from "./intent-move.ts";
 import { type Evidence, isKept, rememberEvidence } from "./late-evidence.ts";
 import { ACCEPTED, type Command, namedIntent, type Outcome, refuse, type StepInput } from "./outcome.ts";
-import { isOfProvider, reasonOfLateIssue } from "./reasons.ts";
+import { isOfProvider, REFUSED_ISSUE, reasonOfLateIssue } from "./reasons.ts";
 import { findIntent, type StationState } from "./state.ts";
 import { addLateReason, endProviderReasons } from "./unclear-collections.ts";
 
@@ -83,19 +83,21 @@ export function keepDifferingMoney(
   if (intent === undefined || intent.provider === null || input.actor.kind !== "provider")
     return refuse("intent_unknown");
   const status = wireStatus(intent.status);
+  const isUnpaid = status === "cancelled" || status === "expired";
+  // The station has committed the refusal itself, and the cashier may still settle the payment.
+  if (issue === REFUSED_ISSUE && isConfirmed(intent) && !isUnpaid) return { reply: ACCEPTED };
   const reason = isEnded(intent.status) ? reasonOfLateIssue(issue) : "money_differs";
   // Idempotent by content, not by command: after the provider has cleared it, the same issue counts again.
   const evidence: Evidence = { intentId, kind: "asserted", content: [issue, issueId] };
-  // A late payment without another difference: the cashier knows it already, from its confirmation.
-  const isConfirmedLate =
-    reason === "late_money" &&
+  // A late or refused payment without another difference: the cashier knows it already, from its confirmation.
+  const isKnown =
+    reason !== "money_differs" &&
     state.unclearCollections.some((unclear) => unclear.intentId === intentId && unclear.reason === reason);
-  if (isConfirmedLate || isKept(state, evidence)) return { reply: ACCEPTED };
+  if (isKnown || isKept(state, evidence)) return { reply: ACCEPTED };
   let next = state;
   if (!isEnded(intent.status)) next = moveIntent(state, { type: "MARK", reason }) ?? state;
   // If this intent has paid the order, the order is not unclear.
-  else if (status !== "succeeded")
-    next = addLateReason(state, intent, { reason, isNewPayment: reason === "money_differs" }, input);
+  else if (isUnpaid) next = addLateReason(state, intent, { reason, isNewPayment: reason === "money_differs" }, input);
   return {
     state: { ...next, ...rememberEvidence(next, evidence) },
     events: [{ type: "money_differs", intentId, issue, status }],

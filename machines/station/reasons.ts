@@ -59,8 +59,12 @@ export function reasonOfLateOutcome(outcome: ReportedOutcome): UnclearReason | u
   return outcome === "reported_unknown" ? "late_evidence" : undefined;
 }
 
-/** The reason for an ended intent after an issue about a provider's payment, which may only be late. */
+/** An issue about the intent's confirmed payment, which differs in nothing: the seam has refused to settle it. */
+export const REFUSED_ISSUE = "settlement_refused";
+
+/** The reason for an ended intent after an issue about a provider's payment, which may only be late or refused. */
 export function reasonOfLateIssue(issue: string): UnclearReason {
+  if (issue === REFUSED_ISSUE) return "provider_confirmed";
   return issue === "late_money" ? "late_money" : "money_differs";
 }
 

@@ -62,8 +62,8 @@ export interface ConnectOptions {
    */
   readonly withinMs?: number;
   /**
-   * Set by a service: it waits for a quorum without a limit, and it leaves a server that loses the quorum or that is cut
-   * off from another server. A command that a person waits for does neither.
+   * Set by a service: it waits for a quorum without a limit, and later it leaves a server that loses the quorum or that is
+   * cut off from another server. A command that a person waits for does neither.
    */
   readonly awaitsQuorum?: boolean;
   /** Ends the attempt. */
@@ -86,7 +86,7 @@ export class BusDownError extends Error {
  */
 export async function connectBus(options: ConnectOptions): Promise<Bus> {
   const dialling = { pauses: new RedialPauses(), choice: new ServerChoice() };
-  const { pauses } = dialling;
+  const { pauses, choice } = dialling;
   const nc = await firstConnection(options, dialling);
   try {
     refuseOldServer(nc.info?.version ?? "", nc.getServer());
@@ -106,7 +106,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
     if (next) outage.end();
     else outage.begin();
     // The search for a server with a majority writes other log lines.
-    if (watch?.isSearching() !== true) {
+    if (!choice.isSearching()) {
       if (next) options.log.info({ server: nc.getServer() }, "the bus is back");
       else options.log.warn({}, "the bus is down");
     }
@@ -158,7 +158,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   })();
   const { log, signal, awaitsQuorum = false } = options;
   const withinMs = awaitsQuorum ? undefined : (options.withinMs ?? BUS_LIMITS.ensureMs);
-  await reachJetStream(nc, { log, signal, withinMs }).catch(async (error: unknown) => {
+  await reachJetStream(nc, { log, signal, withinMs, choice }).catch(async (error: unknown) => {
     isClosing = true;
     outage.end();
     clock.stop();
@@ -168,7 +168,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
   const jsm = await jetstreamManager(nc, { timeout: BUS_LIMITS.manageMs, checkAPI: false });
   await clock.measure();
   if (awaitsQuorum) {
-    const deps = { nc, isUp: () => isUp, choice: dialling.choice, log };
+    const deps = { nc, isUp: () => isUp, choice, log };
     const serverLinks = new ServerLinks({ ...deps, dial: dialOne(options, dialling) });
     links = serverLinks;
     watch = new QuorumWatch({ ...deps, onSilence: () => serverLinks.checkSoon() });
@@ -250,7 +250,10 @@ async function firstConnection(
     for (let attempt = 1; ; attempt += 1) {
       const connecting = connect(options);
       try {
-        return await Promise.race([connecting, stopped, late.promise]);
+        const nc = await Promise.race([connecting, stopped, late.promise]);
+        // The client has removed the servers that did not answer. They may be back when it needs another one.
+        nc.setServers(options.servers);
+        return nc;
       } catch (cause) {
         void connecting.then((nc) => nc.close()).catch(() => undefined);
         if (signal?.aborted === true) throw cause;

@@ -158,11 +158,12 @@ export async function insist<T>(
     signal?.throwIfAborted();
     try {
       const result = await attempt();
-      wait?.end();
+      wait?.end(bus.nc);
       return result;
     } catch (cause) {
       if (performance.now() > deadlineMs || !isPassing(cause)) throw refused(bus, stream, cause);
-      wait?.go(bus.nc);
+      // A lost connection has a log line already.
+      if (bus.isUp()) wait?.go(bus.nc);
     }
     await delay(BUS_LIMITS.ensurePauseMs, undefined, signal === undefined ? {} : { signal });
   }

@@ -58,8 +58,11 @@ export const BUS_LIMITS = {
    * How long `migrate` repeats one request that a cluster without a leader refuses: the time of three slow elections.
    */
   ensureMs: 60_000,
-  /** The time-out of one request to JetStream at a start: an answer comes within milliseconds or not at all. */
-  quorumAnswerMs: 2_000,
+  /**
+   * The time-out of one request to JetStream at a start: an answer comes within milliseconds or not at all. A process leaves
+   * a server without a majority within 3 s: two such requests and a new connection fit into that time.
+   */
+  quorumAnswerMs: 1_000,
   /**
    * How often a process checks that its server reaches a majority. A process leaves a server without a majority within
    * 3 s: two unanswered checks and a new connection fit into that time.

@@ -199,8 +199,8 @@ export function busWithoutJetStream(server: string, cause: unknown): UserError {
 export const isSingle = ({ info }: Pick<NatsConnection, "info">): boolean => info?.cluster === undefined;
 
 /**
- * For a server that runs and stores nothing. UserError `nats_no_quorum` when too few servers of its
- * cluster run; UserError `nats_stores_nothing` for a single server: its disk was full.
+ * For a server that runs and stores nothing. UserError `nats_no_quorum` when too few servers of its cluster run, or when it
+ * is cut off from them; UserError `nats_stores_nothing` for a single server: its disk was full.
  */
 export function busThatStoresNothing(nc: Pick<NatsConnection, "info" | "getServer">, cause: unknown): UserError {
   const server = nc.getServer();
@@ -208,7 +208,7 @@ export function busThatStoresNothing(nc: Pick<NatsConnection, "info" | "getServe
     const sentence = `The NATS at ${server} (NATS_URL) runs, but stores nothing, as after its disk was full: free space on that disk, and start nats-server again.`;
     return new UserError(sentence, { code: "nats_stores_nothing", cause });
   }
-  const sentence = `The NATS at ${server} (NATS_URL) runs, but its cluster has no quorum: start most of its servers, and check that they reach each other.`;
+  const sentence = `The NATS at ${server} (NATS_URL) runs, but reaches no majority of its cluster: start the servers that are down, and check that all reach each other.`;
   return new UserError(sentence, { code: "nats_no_quorum", cause });
 }
 

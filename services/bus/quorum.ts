@@ -1,4 +1,4 @@
-/** A process and the majority of the NATS cluster: it waits for one at its start, and leaves a server that has lost it. */
+/** A process and the majority of the NATS cluster: it waits for one at its start, and leaves a server that reaches none. */
 import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
 import { JetStreamApiError, jetstreamManager } from "@nats-io/jetstream";
 import { errors, type NatsConnection, type Server } from "nats";
@@ -20,32 +20,43 @@ interface ReachOptions {
   /** How long to wait for a quorum; undefined for as long as it takes. */
   readonly withinMs: number | undefined;
   readonly signal?: AbortSignal | undefined;
+  readonly choice: ServerChoice;
 }
 
 /**
- * Waits until JetStream answers. A cluster without a quorum does not answer, or answers that it is not available. That
- * usually ends without a person, so the process waits and logs why. A single server whose disk was full does not answer
- * either. Throws UserError `nats_without_jetstream`, `nats_denied`, `nats_no_quorum`, `nats_stores_nothing`,
- * `nats_unreachable` or `start_stopped`.
+ * Waits until JetStream answers. A server that reaches no majority of its cluster does not answer, or answers that JetStream
+ * is not available. Another server may reach one, so the process goes to the next one. When none does, that usually ends
+ * without a person, so the process waits and logs why. A single server whose disk was full does not answer either. Throws
+ * UserError `nats_without_jetstream`, `nats_denied`, `nats_no_quorum`, `nats_stores_nothing`, `nats_unreachable` or
+ * `start_stopped`.
  */
 export async function reachJetStream(nc: NatsConnection, options: ReachOptions): Promise<void> {
-  const { log, withinMs, signal } = options;
+  const { log, withinMs, signal, choice } = options;
   const startedAtMs = performance.now();
+  let serverAnsweredAtMs = startedAtMs;
+  /** Questions in a row to the same server without an answer of JetStream. */
+  let asked = 0;
   const wait = new QuorumWait(log);
   for (;;) {
     try {
       await jetstreamManager(nc, { timeout: BUS_LIMITS.quorumAnswerMs });
-      return wait.end();
+      choice.found();
+      return wait.end(nc);
     } catch (cause) {
       const server = nc.getServer();
-      const waitedMs = performance.now() - startedAtMs;
       // The client does not export this class.
       if (cause instanceof Error && cause.name === "JetStreamNotEnabled") throw busWithoutJetStream(server, cause);
       if (!isSilence(cause)) throw cause;
       if (await answers(nc)) {
-        if (withinMs !== undefined && waitedMs > withinMs) throw busThatStoresNothing(nc, cause);
-        wait.go(nc);
-      } else if (waitedMs > BUS_LIMITS.firstConnectMs) throw unreachableBus([server], cause);
+        serverAnsweredAtMs = performance.now();
+        if (withinMs !== undefined && serverAnsweredAtMs - startedAtMs > withinMs)
+          throw busThatStoresNothing(nc, cause);
+        const hasOthers = !isSingle(nc) && nc.getServers().length > 1;
+        wait.go(nc, hasOthers ? "tries the other servers of NATS_URL" : "waits");
+        asked += 1;
+        if (asked >= BUS_LIMITS.quorumQuestions && hasOthers && choice.leave(nc)) asked = 0;
+      } else if (performance.now() - serverAnsweredAtMs > BUS_LIMITS.firstConnectMs)
+        throw unreachableBus([server], cause);
     }
     await delay(BUS_LIMITS.ensurePauseMs, undefined, signal === undefined ? {} : { signal }).catch(() => undefined);
     if (signal?.aborted === true) throw new UserError("The start was stopped.", { code: "start_stopped" });
@@ -62,7 +73,8 @@ export class QuorumWait {
     this.#log = log;
   }
 
-  go(nc: NatsConnection): void {
+  /** `meanwhile` completes "This process …, and goes on by itself." */
+  go(nc: NatsConnection, meanwhile = "waits"): void {
     const nowMs = performance.now();
     const isFirst = this.#sinceMs === undefined;
     this.#sinceMs ??= nowMs;
@@ -71,13 +83,14 @@ export class QuorumWait {
     const { message } = busThatStoresNothing(nc, undefined);
     this.#log.warn(
       { waitedMs: Math.round(nowMs - this.#sinceMs) },
-      `${message} This process waits, and goes on by itself.`,
+      `${message} This process ${meanwhile}, and goes on by itself.`,
     );
   }
 
-  end(): void {
+  end(nc: NatsConnection): void {
     if (this.#sinceMs === undefined) return;
-    this.#log.info({ waitedMs: Math.round(performance.now() - this.#sinceMs) }, "NATS stores messages again");
+    const facts = { server: nc.getServer(), waitedMs: Math.round(performance.now() - this.#sinceMs) };
+    this.#log.info(facts, "NATS stores messages again");
     this.#sinceMs = undefined;
   }
 }
@@ -116,9 +129,34 @@ async function answers(nc: NatsConnection): Promise<boolean> {
 export class ServerChoice {
   #left: string | undefined;
   #next: string | undefined;
+  /** How many servers the process has left in a row, because they reached no majority. */
+  #leftInRow = 0;
+  #mayLeaveAtMs = 0;
 
-  leave(server: string): void {
-    this.#left = server;
+  /**
+   * Goes from a server that reaches no majority to another one. Returns false when there is no other one, and while the
+   * process may not leave yet.
+   */
+  leave(nc: NatsConnection): boolean {
+    const nowMs = performance.now();
+    if (nowMs < this.#mayLeaveAtMs || nc.getServers().length < 2) return false;
+    const pauseMs = BUS_LIMITS.leaveAgain.firstMs * 2 ** this.#leftInRow;
+    this.#mayLeaveAtMs = nowMs + Math.min(pauseMs, BUS_LIMITS.leaveAgain.longestMs);
+    this.#leftInRow += 1;
+    this.#left = nc.getServer();
+    void nc.reconnect();
+    return true;
+  }
+
+  /** The server of the process reaches a majority. */
+  found(): void {
+    this.#leftInRow = 0;
+    this.#mayLeaveAtMs = 0;
+  }
+
+  /** Whether the process searches for a server with a majority. */
+  isSearching(): boolean {
+    return this.#leftInRow > 0;
   }
 
   goTo(server: string): void {
@@ -175,9 +213,6 @@ export class QuorumWatch {
   #isAskingSingle = false;
   /** The log has reported that the single server stores nothing. */
   #isSingleReported = false;
-  /** How many servers the process has left in a row. */
-  #left = 0;
-  #mayLeaveAtMs = 0;
 
   constructor(deps: QuorumWatchDeps) {
     this.#deps = deps;
@@ -187,11 +222,6 @@ export class QuorumWatch {
   /** The process is connected to a server again, perhaps to another one: the silence of the last one does not count. */
   begin(): void {
     this.#asked = 0;
-  }
-
-  /** Whether the process searches for a server with a majority. */
-  isSearching(): boolean {
-    return this.#left > 0;
   }
 
   /** False when all checks got no answer, until a majority answers. */
@@ -260,7 +290,7 @@ export class QuorumWatch {
   }
 
   async #ask(bucket: { readonly name: string }): Promise<void> {
-    const { nc, log, onSilence } = this.#deps;
+    const { nc, choice, log, onSilence } = this.#deps;
     try {
       if (!(await storesBeat(nc, bucket, BUS_LIMITS.quorumAskMs * 2))) return;
     } catch {
@@ -269,9 +299,8 @@ export class QuorumWatch {
     }
     this.#reset();
     this.#hasQuorum = true;
-    if (this.#left > 0) log.info({ server: nc.getServer() }, "a majority of the NATS cluster answers again");
-    this.#left = 0;
-    this.#mayLeaveAtMs = 0;
+    if (choice.isSearching()) log.info({ server: nc.getServer() }, "a majority of the NATS cluster answers again");
+    choice.found();
   }
 
   /**
@@ -280,18 +309,12 @@ export class QuorumWatch {
    */
   #leave(): boolean {
     const { nc, choice, log } = this.#deps;
-    const nowMs = performance.now();
-    if (nowMs < this.#mayLeaveAtMs || nc.getServers().length < 2) return false;
     const server = nc.getServer();
-    if (this.#left === 0) {
+    const isFirst = !choice.isSearching();
+    if (!choice.leave(nc)) return false;
+    if (isFirst)
       log.warn({ server }, "this NATS server reaches no majority of its cluster; the process goes to another one");
-    }
-    const pauseMs = BUS_LIMITS.leaveAgain.firstMs * 2 ** this.#left;
-    this.#mayLeaveAtMs = nowMs + Math.min(pauseMs, BUS_LIMITS.leaveAgain.longestMs);
-    this.#left += 1;
     this.#asked = 0;
-    choice.leave(server);
-    void nc.reconnect();
     return true;
   }
 }

@@ -5,7 +5,7 @@
 
 import { errors } from "nats";
 import { z } from "zod";
-import { REFUSAL_CODES } from "../../machines/station/reply.ts";
+import { REFUSAL_CODES, type StationReply } from "../../machines/station/reply.ts";
 import { type FieldError, type FieldErrorCode, fieldErrorSchema } from "./field-errors.ts";
 
 export const SERVICE_REFUSAL_CODES = [
@@ -85,6 +85,20 @@ export class UnavailableError extends Error {
     super(`No answer came from ${subject} in time.`, { cause });
     this.name = "UnavailableError";
   }
+}
+
+/** The station answers `station_unknown`: the bus has lost it, and the relay has not restored it yet. */
+export class NotRestoredError extends Error {
+  readonly code = "station_not_restored";
+  constructor() {
+    super("The bus does not have this station again yet.");
+    this.name = "NotRestoredError";
+  }
+}
+
+/** Whether the bus does not have the station: it was never described, or the bus has lost it. */
+export function isStationUnknown(reply: StationReply): boolean {
+  return !reply.ok && reply.code === "station_unknown";
 }
 
 /**

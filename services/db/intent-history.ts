@@ -97,10 +97,14 @@ function asItEnded(intent: PaymentIntent, fate: Fate | null): PaymentIntent {
   // A transaction that no cashier attested was confirmed by a provider.
   const by = attestedBy === 0 ? "provider" : "cashier";
   const attested = intent.attestation ?? { by, cashierId: attestedBy, cashierName: "", atMs: settledAtMs };
+  const { provider } = intent;
+  const confirmedAtMs = provider?.confirmedAtMs ?? settledAtMs;
   return {
     ...intent,
     status: "succeeded",
     attestation: { ...attested, commandId: "", reference, transactionId },
+    // Only a confirmed QR settles, so a repeated confirmation of the same payment is no second payment.
+    provider: provider && { ...provider, qrPayload: "", providerReference: reference, confirmedAtMs },
     endedAtMs: settledAtMs,
   };
 }

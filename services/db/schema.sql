@@ -1761,6 +1761,18 @@ AS $function$
         where account_id = the_account_id and last_day is not null) each)) as days
 $function$;
 
+CREATE OR REPLACE FUNCTION days_of_issue(i issues, the_zone text)
+ RETURNS datemultirange
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select coalesce(
+    case when i.kind = 'malformed_line' then (
+      select range_agg(daterange(f.from_date, f.to_date, '[]')) from statement_imports f
+      where f.import_id = any (malformed_imports(i.evidence)) and f.status <> 'withdrawn' and f.from_date <= f.to_date) end,
+    (select datemultirange(daterange(day, day, '[]')) from (select issue_day(i, the_zone) as day offset 0) it))
+$function$;
+
 CREATE OR REPLACE FUNCTION expected_payments(the_account_id bigint, the_from date, the_to date)
  RETURNS TABLE(payment_key text, source text, own boolean, in_filial boolean, issue_id bigint, station_id bigint, intent_id bigint, order_id bigint, route text, amount_minor bigint, currency text, provider_key text, our_key text, typed_key text, settled_on date, settled_at timestamp with time zone)
  LANGUAGE plpgsql
@@ -1769,9 +1781,12 @@ AS $function$
 declare
   account statement_accounts;
   shows_payments boolean;
-  -- The filials and last days of the accounts that come first. Filial 0 stands for all filials.
+  -- The accounts that come first: their filials (0 stands for all filials), their last days, how long their lines may take, and
+  -- the days that their statements cover; null where more statements may come.
   earlier_filials bigint[];
   earlier_days date[];
+  earlier_delays integer[];
+  earlier_covered datemultirange[];
   has_banks_elsewhere boolean;
   zone text;
   from_at timestamptz;
@@ -1783,8 +1798,10 @@ begin
   to_at := (the_to + 1)::timestamp at time zone zone;
   shows_payments := account.config_id is null
     and exists (select from statement_lines l where l.account_id = account.account_id and l.kind = 'payment');
-  select array_agg(coalesce(r.filial_id, 0)), array_agg(coalesce(r.last_day, 'infinity')) into earlier_filials, earlier_days
-    from rival_accounts(the_account_id) r where r.account_id < the_account_id;
+  select array_agg(coalesce(r.filial_id, 0)), array_agg(coalesce(r.last_day, 'infinity')), array_agg(r.settlement_delay_days),
+      array_agg(case when not goes_on_beside(the_account_id, r.account_id) then covered_days(r.account_id, 5) end)
+    into earlier_filials, earlier_days, earlier_delays, earlier_covered
+    from accounts_beside(the_account_id) r where r.account_id < the_account_id;
   -- Settled orders.
   return query
     select 'transaction:' || t.transaction_id, 'transaction', case
@@ -1793,8 +1810,9 @@ begin
         else shows_payments and (account.filial_id is null or s.filial_id = account.filial_id)
           and day.settled_on <= coalesce(account.last_day, 'infinity')
           and not exists (
-            select from unnest(earlier_filials, earlier_days) as earlier (filial_id, last_day)
-            where earlier.filial_id in (0, s.filial_id) and day.settled_on <= earlier.last_day) end is true,
+            select from unnest(earlier_filials, earlier_days, earlier_delays, earlier_covered) as earlier (filial_id, last_day, delay, covered)
+            where earlier.filial_id in (0, s.filial_id) and day.settled_on <= earlier.last_day
+              and (earlier.covered is null or daterange(day.settled_on, day.settled_on + 1 + earlier.delay) <@ earlier.covered)) end is true,
       account.filial_id is null or s.filial_id = account.filial_id,
       null::bigint, t.station_id, t.intent_id, t.order_id, t.route, t.amount_minor, t.currency,
       case when t.route = 'dynamic_qr' then comparable_reference(coalesce(p.paid_reference, t.reference)) end,
@@ -1835,8 +1853,10 @@ begin
       and not exists (select from transactions t where t.intent_id = e.intent_id);
   -- Payouts of the organization's other accounts, which arrive at a bank.
   if exists (select from statement_lines b where b.account_id = account.account_id and b.kind = 'bank_credit') then
-    select array_agg(coalesce(r.filial_id, 0)), array_agg(coalesce(r.last_day, 'infinity')) into earlier_filials, earlier_days
-      from rival_banks(the_account_id) r where r.account_id < the_account_id;
+    select array_agg(coalesce(r.filial_id, 0)), array_agg(coalesce(r.last_day, 'infinity')), array_agg(r.settlement_delay_days),
+        array_agg(case when not goes_on_beside(the_account_id, r.account_id) then covered_days(r.account_id, 5) end)
+      into earlier_filials, earlier_days, earlier_delays, earlier_covered
+      from banks_beside(the_account_id) r where r.account_id < the_account_id;
     -- A payout of an account that several filials share may arrive at a bank of any of them, and no bank reports it.
     has_banks_elsewhere := exists (
       select from statement_accounts b where b.organization_id = account.organization_id and b.mode = account.mode
@@ -1845,8 +1865,9 @@ begin
     return query
       select e.payment_key, 'payout', (account.currency is null or account.currency = e.currency)
           and e.paid_on <= coalesce(account.last_day, 'infinity') and not exists (
-            select from unnest(earlier_filials, earlier_days) as earlier (filial_id, last_day)
-            where (earlier.filial_id = 0 or a.filial_id is null or earlier.filial_id = a.filial_id) and e.paid_on <= earlier.last_day)
+            select from unnest(earlier_filials, earlier_days, earlier_delays, earlier_covered) as earlier (filial_id, last_day, delay, covered)
+            where (earlier.filial_id = 0 or a.filial_id is null or earlier.filial_id = a.filial_id) and e.paid_on <= earlier.last_day
+              and (earlier.covered is null or daterange(e.paid_on, e.paid_on + 1 + earlier.delay) <@ earlier.covered))
           and not (a.filial_id is null and has_banks_elsewhere),
         true, null::bigint, null::bigint, null::bigint, null::bigint, 'payout', e.amount_minor, e.currency, e.provider_key, e.our_key,
         null::text, e.paid_on, null::timestamptz
@@ -1863,7 +1884,7 @@ CREATE OR REPLACE FUNCTION expected_payouts(the_account_id bigint, the_from date
  STABLE
 AS $function$
   with movement as (
-    select l.account_id, l.currency, l.payout_reference, l.provider_reference, l.fingerprint, l.kind,
+    select l.account_id, l.booked_on, l.currency, l.payout_reference, l.provider_reference, l.fingerprint, l.kind,
       coalesce(l.value_on, l.booked_on) as paid_on,
       case when l.kind = 'payout' then -l.amount_minor else coalesce(l.net_minor, l.amount_minor + coalesce(l.fee_minor, 0)) end as minor,
       l.kind = 'payout' and l.payout_reference = '' and l.provider_reference <> '' and exists (
@@ -1873,17 +1894,22 @@ AS $function$
     where l.account_id = the_account_id and l.booked_on between the_from and the_to
       and (l.kind = 'payout' or (l.payout_reference <> '' and l.kind not in ('planned_payout', 'payout_reversal', 'not_money', 'bank_credit', 'bank_debit')))
   ),
+  uses as materialized (
+    select * from payout_uses(the_account_id, array(select distinct payout_reference from movement where payout_reference <> ''))
+  ),
   -- The lines of a payout count only where the statement has no line of the payout itself.
   counted as (
-    select m.*, case when payout_reference <> '' then 'reference:' || payout_reference || ':' || currency
+    select m.*, case when m.payout_reference <> '' then concat_ws(':', 'reference', m.payout_reference, m.currency, nullif(u.use_from, '-infinity')::text)
         when is_share then 'day:' || paid_on || ':' || currency else encode(fingerprint, 'hex') end as name
-    from movement m
+    from movement m left join uses u on u.payout_reference = m.payout_reference and u.booked_on = m.booked_on
     where (m.kind = 'payout' or not exists (
-        select from statement_lines p where p.account_id = the_account_id and p.payout_reference = m.payout_reference
+        select from statement_lines p join uses v using (payout_reference, booked_on)
+        where p.account_id = the_account_id and p.payout_reference = m.payout_reference and v.use_from = u.use_from
           and (p.kind in ('payout', 'planned_payout')
             or (p.currency <> m.currency and p.kind not in ('payout_reversal', 'not_money')))))
       and (m.payout_reference = '' or not exists (
-        select from statement_lines r where r.account_id = the_account_id and r.payout_reference = m.payout_reference
+        select from statement_lines r join uses v using (payout_reference, booked_on)
+        where r.account_id = the_account_id and r.payout_reference = m.payout_reference and v.use_from = u.use_from
           and r.kind = 'payout_reversal'))
   )
   select 'payout:' || the_account_id || ':' || name, sum(minor)::bigint, currency,
@@ -1964,7 +1990,7 @@ AS $function$
   select i from statement_accounts a join issues i
     on i.account_key = coalesce('provider:' || a.config_id, 'statement:' || a.account_id)
   where a.account_id = the_account_id and i.status <> 'ended' and i.superseded_by is null
-    and issue_days(i, a.time_zone) && daterange(the_from, the_to, '[]')
+    and days_of_issue(i, a.time_zone) && daterange(the_from, the_to, '[]')
 $function$;
 
 CREATE OR REPLACE FUNCTION line_fingerprint(the_identity bytea, the_ordinal integer)
@@ -1997,6 +2023,15 @@ declare
 begin
   perform pg_advisory_xact_lock(hashtextextended('settled money ' || coalesce(provider_money_name(name), name), 0));
 end
+$function$;
+
+CREATE OR REPLACE FUNCTION malformed_imports(the_evidence jsonb)
+ RETURNS bigint[]
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select string_to_array(
+    coalesce(the_evidence #>> '{statement,facts,imports}', the_evidence #>> '{statement,facts,import}'), ' ')::bigint[]
 $function$;
 
 CREATE OR REPLACE FUNCTION money_name_of_account(the_organization_id bigint, the_kind text, the_mode text, the_scheme text, the_account text, the_name text)
@@ -2122,6 +2157,20 @@ CREATE OR REPLACE FUNCTION newest_statement_day(the_account_id bigint)
  STABLE
 AS $function$
   select max(to_date) from statement_imports where account_id = the_account_id and status = 'imported'
+$function$;
+
+CREATE OR REPLACE FUNCTION payout_uses(the_account_id bigint, the_references text[])
+ RETURNS TABLE(payout_reference text, booked_on date, use_from date)
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select payout_reference, booked_on, coalesce(max(begins) over (partition by payout_reference order by booked_on), '-infinity')
+  from (
+    select payout_reference, booked_on,
+      case when booked_on - lag(booked_on) over (partition by payout_reference order by booked_on) > 120 then booked_on end as begins
+    from (
+      select distinct l.payout_reference, l.booked_on from statement_lines l
+      where l.account_id = the_account_id and l.payout_reference = any (the_references) and l.payout_reference <> '') days) begun
 $function$;
 
 CREATE OR REPLACE FUNCTION provider_account(the_kind text, the_settings jsonb)

@@ -21,6 +21,7 @@ import type { Transaction } from "../db/pool.ts";
 import { issueConflict, requireUnattributed, requireUnresolved, toIssue } from "../issues/life-cycle.ts";
 import { announceIssues, priorOf, recordSteps } from "../issues/recording.ts";
 import { type IssueKey, type IssueRow, lockIssue, resolveIssue } from "../issues/sql/issues.ts";
+import { isConfirmedAsPayment, lockDecisions } from "../issues/sql/lines-of-money.ts";
 import { forRequest } from "../runtime/log.ts";
 import { requireAlone } from "./attribution-limits.ts";
 import type { ProvidersDeps } from "./deps.ts";
@@ -59,6 +60,7 @@ export async function readFinished(deps: ProvidersDeps, key: IssueKey): Promise<
 /** Locks and returns the issue. Refuses with `conflict` when a person has decided it, or when its money may not pay. */
 export async function lockAttributable(deps: ProvidersDeps, tx: Transaction, before: IssueRow): Promise<IssueRow> {
   const { organization_id: organizationId, issue_id: issueId } = before;
+  await lockDecisions(tx, organizationId);
   await lockMoneyOf(tx, before);
   const issue = existing(await lockIssue(tx, { organizationId, issueId }));
   requireUnresolved(issue);
@@ -66,6 +68,10 @@ export async function lockAttributable(deps: ProvidersDeps, tx: Transaction, bef
   if (await sql.isBeingWithdrawn(tx, issueId)) {
     const detail = "The file of this line is being withdrawn; check the issue again in a moment.";
     throw issueConflict("import_withdrawing", detail);
+  }
+  if (await isConfirmedAsPayment(tx, issueId)) {
+    const detail = "The line with this money is confirmed as another payment: reject that match first.";
+    throw issueConflict("line_confirmed", detail);
   }
   await requireAttributable(tx, issue, deps.bus.clock.nowMs());
   return issue;

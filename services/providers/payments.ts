@@ -98,22 +98,26 @@ const endedConflict = () =>
   new RefusedError({ code: "conflict", detail: "This collection has ended; no provider is asked." });
 
 /**
- * A station whose log has lost a collection may create it again under the same id, for an order that has changed since.
- * The guest must not see the QR of the lost collection.
+ * A station whose log has lost a collection may create it again under the same id, with a later deadline, and for an order
+ * that has changed since. The guest must not see the QR of the lost collection. The station ends the new one and reports
+ * that end, so the payment is withdrawn.
  */
 function isOfSameTerms(payment: sql.PaymentRow, request: Request): boolean {
   return (
     payment.station_id === request.stationId &&
     payment.config_id === request.configId &&
     payment.amount_minor === request.amountMinor &&
-    payment.currency === request.currency
+    payment.currency === request.currency &&
+    // The provider ends the payment at this time, and the polls end then too.
+    payment.expires_at.getTime() === request.expiresAtMs
   );
 }
 
 const otherTermsConflict = () =>
   new RefusedError({
     code: "conflict",
-    detail: "This collection was already requested from its provider with another station, config, amount or currency.",
+    detail:
+      "This collection was already requested from its provider with another station, config, amount, currency or deadline.",
   });
 
 /**
@@ -125,9 +129,10 @@ async function waitForAnswer(deps: ProvidersDeps, request: Request, deadlineMs: 
     const payment = await sql.findPayment(deps.database, request.intentId);
     if (payment === undefined) throw new Error("A registered payment is missing.");
     if (!isOfSameTerms(payment, request)) throw otherTermsConflict();
-    if (payment.status !== "asked") return replyOf(payment);
-    // The task withdraws the payment that the provider may have made; another call would make it again.
+    if (payment.status === "failed") return replyOf(payment);
+    // A task withdraws the payment that the provider has made or may have made.
     if (payment.withdrawn_at !== null) throw endedConflict();
+    if (payment.status === "ready") return replyOf(payment);
     if (performance.now() + PROVIDER_LIMITS.answerPollMs >= deadlineMs) {
       // Another process may still get an answer; the host asks again for it.
       if (payment.asked_until.getTime() > deps.bus.clock.nowMs()) throw new RefusedError({ code: "unavailable" });

@@ -14,6 +14,7 @@ import { type Refusal, SETTLEMENT_REFUSALS } from "../../machines/station/reply.
 import { moneyName } from "../bus/messages/intents.ts";
 import { ISSUE_KINDS, type IssueEvidence, type IssueKind } from "../bus/messages/issues.ts";
 import type { RequestedCommand, StationResponse } from "../bus/messages/station-commands.ts";
+import { isStationUnknown, NotRestoredError } from "../bus/refusals.ts";
 import { askStation } from "../bus/station-client.ts";
 import { announceIssues } from "../issues/recording.ts";
 import { type AskedPayment, type AssertedPayment, type ProviderAccess, ProviderError } from "./adapters/adapter.ts";
@@ -26,7 +27,7 @@ import { askedPaymentOf } from "./payments.ts";
 import { accessOf } from "./secrets.ts";
 import { type ConfigRow, findConfigById } from "./sql/configs.ts";
 import { findOpenIssueOf, insertIssue } from "./sql/issues.ts";
-import { findPayment, type PaymentRow, recordEnd } from "./sql/payments.ts";
+import { findPayment, hasSettled, type PaymentRow, recordEnd } from "./sql/payments.ts";
 import { armTask, dropPoll, findNewestNotice, insertTask, noteInTask, type Task, type TaskKind } from "./sql/tasks.ts";
 import { backOffMs, type KnownTask, type TaskResult } from "./task-runner.ts";
 
@@ -197,7 +198,8 @@ async function confirmAtStation(deps: ProvidersDeps, task: Task, payment: Paymen
   const { intent_id: intentId } = payment;
   const command = { type: "provider_confirm", intentId, providerReference } as const;
   const { reply } = await sendToStation(deps, payment, { kind: "confirm", command });
-  if (reply.ok) return { outcome: "settled" };
+  // The money may have settled the intent although the log has lost that, and with it perhaps the intent.
+  if (reply.ok || (await hasSettled(deps.database, { intentId, providerReference }))) return { outcome: "settled" };
   if (mayChange(deps, reply, task)) {
     const { stationPauseMs: firstMs, longestStationPauseMs: longestMs } = PROVIDER_LIMITS;
     return { retryInMs: backOffMs(task.attempts, { firstMs, longestMs }) };
@@ -240,9 +242,9 @@ function assertedOf(payment: PaymentRow, providerReference: string): NonNullable
   return { reference, providerReference, account, amountMinor, currency };
 }
 
-/** Whether a later attempt may succeed: the station may not exist yet, or may be settling at this moment. */
+/** Whether a later attempt may succeed: the station may not know the intent yet, or may be settling at this moment. */
 function mayChange({ bus }: ProvidersDeps, refusal: Refusal, task: Task): boolean {
-  if (refusal.code === "settlement_in_progress" || refusal.code === "station_unknown") return true;
+  if (refusal.code === "settlement_in_progress") return true;
   const ageMs = bus.clock.nowMs() - task.createdAt.getTime();
   return refusal.code === "intent_unknown" && ageMs < PROVIDER_LIMITS.intentUnknownMs;
 }
@@ -254,7 +256,7 @@ function issueOf(refusal: Refusal): IssueKind {
   return refusal.status === "succeeded" ? "duplicate_money" : "late_money";
 }
 
-/** Throws when the station cannot be reached; the task is then repeated. */
+/** Throws when the station cannot be reached, or the bus has lost it; the task is then repeated. */
 async function sendToStation(
   deps: Pick<ProvidersDeps, "bus">,
   payment: PaymentRow,
@@ -272,7 +274,9 @@ async function sendToStation(
     actor: { kind: "provider", id: configId } as const,
     command: about.command,
   };
-  return await askStation(deps.bus.nc, stationId, request, { timeoutMs: PROVIDER_LIMITS.stationAttemptMs });
+  const response = await askStation(deps.bus.nc, stationId, request, { timeoutMs: PROVIDER_LIMITS.stationAttemptMs });
+  if (isStationUnknown(response.reply)) throw new NotRestoredError();
+  return response;
 }
 
 const failDetail = z.object({ reason: z.enum(PROVIDER_DECLINES) });

@@ -17,6 +17,7 @@ export interface WritableLine {
   readonly fingerprint: string;
   readonly amountMinor: bigint;
   readonly currency: string;
+  readonly payoutReference: string;
   /** In COPY's text format. */
   readonly fields: string;
 }
@@ -28,6 +29,7 @@ export function writableLine(line: StatementLine, identity: Buffer): WritableLin
     fingerprint: hash("sha256", Buffer.concat([identity, FIRST_ORDINAL]), "hex"),
     amountMinor: line.amountMinor,
     currency: line.currency,
+    payoutReference: line.payoutReference,
     fields: sql.fieldsOf(line),
   };
 }
@@ -64,6 +66,7 @@ export class LineWriter {
     await sql.copyRows(this.#tx, "lines", rows.lines);
     await sql.copyRows(this.#tx, "sources", rows.sources);
     await sql.copyRows(this.#tx, "undecided", rows.undecided);
+    if (rows.payouts.length > 0) await sql.addPayouts(this.#tx, this.#owner.accountId, rows.payouts);
     this.#lines += rows.lines.length;
     this.#sources += rows.sources.length;
   }
@@ -105,7 +108,12 @@ export class LineWriter {
   }
 
   #divide(batch: readonly WritableLine[], known: ReadonlyMap<string, sql.KnownLine>) {
-    const rows = { lines: [] as string[], sources: [] as string[], undecided: [] as string[] };
+    const rows = {
+      lines: [] as string[],
+      sources: [] as string[],
+      undecided: [] as string[],
+      payouts: [] as sql.NamedPayout[],
+    };
     const written = new Set<string>();
     let taken = 0;
     for (const line of batch) {
@@ -123,6 +131,8 @@ export class LineWriter {
       const hasSource =
         isKnown && before.amount_minor === line.amountMinor.toString() && before.currency === line.currency;
       if (hasSource) rows.sources.push(sql.sourceRow(this.#owner, position, before.line_id));
+      if (hasSource && before.payout_reference === "" && line.payoutReference !== "")
+        rows.payouts.push({ lineId: before.line_id, payoutReference: line.payoutReference });
       rows.undecided.push(sql.undecidedRow({ ...line, hasSource }));
     }
     this.#lineIds = this.#lineIds.slice(taken);

@@ -8,6 +8,7 @@ import { readPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import { recordEvents } from "../db/provider-audit-log.ts";
+import { findAttributed, lockDecisions } from "../issues/sql/lines-of-money.ts";
 import * as sql from "./sql/matches.ts";
 import { wantRunsBeside } from "./sql/wanted-runs.ts";
 
@@ -51,8 +52,13 @@ export const confirmMatch: Handler<MatchesDeps, typeof bus.confirmMatch> = async
     throw conflict("several_on_both_sides", detail);
   }
   return await database.begin(async (tx) => {
-    await sql.lockDecisions(tx, organizationId);
+    await lockDecisions(tx, organizationId);
     const { accountId, lines } = await requireLines(tx, organizationId, asked.lineIds);
+    const attributed = await findAttributed(tx, asked.lineIds);
+    if (attributed !== undefined) {
+      const detail = `The money of a line pays an order by issue ${attributed.issue_id}: leave this line out.`;
+      throw conflict("line_attributed", detail);
+    }
     if (asked.paymentKeys.some((key) => HAS_SETTLED_NOTHING.test(key))) {
       const detail =
         "A device or a provider has reported this payment, and no order was settled with it: reject it, then attribute the money or pay it back.";
@@ -71,14 +77,22 @@ export const confirmMatch: Handler<MatchesDeps, typeof bus.confirmMatch> = async
   });
 };
 
-/** Refuses with `permission_denied`, `not_found` (the line, or what is no candidate and no match of it), `invalid_request`. */
+/**
+ * Refuses with `permission_denied`, `not_found` (the line, or what is no candidate and no match of it), `invalid_request` or, for
+ * the transaction that the line's money has paid, `conflict`.
+ */
 export const rejectMatch: Handler<MatchesDeps, typeof bus.rejectMatch> = async ({ database }, request) => {
   const { caller, lineId, paymentKey, reason } = request;
   const { organizationId } = requirePermission(caller, "reconciliation.manage");
   return await database.begin(async (tx) => {
-    await sql.lockDecisions(tx, organizationId);
+    await lockDecisions(tx, organizationId);
     const { accountId, lines } = await requireLines(tx, organizationId, [lineId]);
     existing(await sql.isRelated(tx, { lineId, paymentKey }), "payment_key");
+    const attributed = await findAttributed(tx, [lineId]);
+    if (paymentKey === `transaction:${attributed?.transaction_id}`) {
+      const detail = `This payment was settled with the line's money by issue ${attributed?.issue_id}; that stays.`;
+      throw conflict("line_attributed", detail);
+    }
     const members = { organizationId, accountId, lineIds: [lineId], paymentKeys: [paymentKey] };
     return await decide(tx, { caller, lines, decision: "rejected", reason, members });
   });

@@ -1,4 +1,5 @@
 /** The catalogue that tills offer. It is no order truth: an order takes a copy of an item's name and price. */
+import { isDeepStrictEqual } from "node:util";
 import { amountFitsWire } from "../../machines/currency.ts";
 import { requirePermission } from "../bus/messages/caller.ts";
 import type * as catalogue from "../bus/messages/catalogue-items.ts";
@@ -85,6 +86,7 @@ export const getCatalogueItem: RegistryHandler<typeof catalogue.getCatalogueItem
   return { item: itemMessage(existing(await sql.getCatalogueItem(deps.sql, caller.organizationId, itemId))) };
 };
 
+/** With the present values it changes nothing and records no event. */
 export const changeCatalogueItem: RegistryHandler<typeof catalogue.changeCatalogueItem> = async (deps, request) => {
   const { caller, itemId } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
@@ -97,6 +99,8 @@ export const changeCatalogueItem: RegistryHandler<typeof catalogue.changeCatalog
     const unitAmountMinor = request.unitAmountMinor ?? String(before.unit_amount_minor);
     requirePrice(unitAmountMinor, before.currency);
     const { name = before.name, category = before.category } = request;
+    const next = { name, category, unit_amount_minor: unitAmountMinor, filial_id: filialId };
+    if (isDeepStrictEqual(facts(before), next)) return { item: itemMessage(before) };
     const row = await sql.changeCatalogueItem(tx, itemId, { filialId, name, category, unitAmountMinor });
     const subject = { kind: "catalogue_item", id: itemId } as const;
     const data = { currency: before.currency, from: facts(before), to: facts(row) };

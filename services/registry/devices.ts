@@ -2,6 +2,7 @@
  * Devices. An owner registers each device at one station, which never changes. The device works once it has claimed an
  * enrollment code.
  */
+import { isDeepStrictEqual } from "node:util";
 import type { Actor } from "../../machines/actor.ts";
 import { take } from "../../machines/pure-transition.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
@@ -131,6 +132,7 @@ export async function requireRoomAtStation(tx: Transaction, organizationId: numb
   }
 }
 
+/** With the present values it changes nothing and records no event. */
 export const changeDevice: RegistryHandler<typeof devices.changeDevice> = async (deps, request) => {
   const { caller, deviceId, capabilities } = request;
   requirePermission(caller, "organization.manage");
@@ -146,6 +148,7 @@ export const changeDevice: RegistryHandler<typeof devices.changeDevice> = async 
       capabilities: capabilities === undefined ? from.capabilities : capabilitiesFor(before.kind, capabilities),
       handoff_target: request.handoffTarget ?? from.handoff_target,
     };
+    if (isDeepStrictEqual(from, to)) return before;
     const row = await sql.changeDevice(tx, { device_id: deviceId, ...to });
     await recordEvent(tx, ownerEvent(caller, "device_changed", { kind: "device", id: deviceId }, { from, to }));
     await insertOutbox(tx, devicePut(row, { kind: "owner", id: caller.userId }));
@@ -171,7 +174,7 @@ const MOVES = {
 
 /**
  * Suspends, resumes, resets or revokes a device. When the device already has the status, nothing changes; the answer still
- * waits for the effect of the first request. A reset or a revocation ends the device's credential and code. The deletion of a
+ * waits for the effect of the first request. A repeated reset acts again. A reset or a revocation ends the device's credential and code. The deletion of a
  * credential has a separate outbox key, so that it does not wait for the station's actor.
  */
 export const moveDevice: RegistryHandler<typeof devices.moveDevice> = async (deps, { caller, deviceId, move }) => {

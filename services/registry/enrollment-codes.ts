@@ -24,7 +24,7 @@ import { hashSecret } from "./secrets.ts";
 import * as devices from "./sql/devices.ts";
 import * as sql from "./sql/enrollment-codes.ts";
 import { type RegistryActor, type RegistryEvent, recordEvent } from "./sql/events.ts";
-import { getStation } from "./sql/stations.ts";
+import { getStation, holdStation } from "./sql/stations.ts";
 import { stationMessage } from "./stations.ts";
 
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -113,12 +113,14 @@ export const issueEnrollmentCode: RegistryHandler<typeof codes.issueEnrollmentCo
   const { caller, deviceId, lifetimeMs = REGISTRY_LIMITS.enrollmentCodeLifetimeMs } = request;
   const { organizationId } = requirePermission(caller, "organization.manage");
   return deps.sql.begin(async (tx) => {
+    const known = existing(await devices.getDevice(tx, organizationId, deviceId));
+    // Held before the device is locked, as everywhere. A close that waits for it revokes this code too.
+    const station = await holdStation(tx, organizationId, known.station_id);
     const device = existing(await devices.lockDevice(tx, organizationId, deviceId));
     if (device.status !== "pending") {
       const detail = `Only a pending device gets a code; this device is ${device.status}. Reset the device to enroll it again.`;
       throw new RefusedError({ code: "conflict", detail });
     }
-    const station = await getStation(tx, organizationId, device.station_id);
     if (station?.status === "closed") {
       throw new RefusedError({ code: "conflict", detail: "A device cannot enroll at a closed station." });
     }

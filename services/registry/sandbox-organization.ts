@@ -18,7 +18,7 @@ import { type RegistryEvent, recordEvent, type SubjectKind } from "./sql/events.
 import { createFilial, getFirstFilial } from "./sql/filials.ts";
 import { createOrganization, getSandboxOrganization, lockSeeding } from "./sql/organizations.ts";
 import { endSessions } from "./sql/sessions.ts";
-import { createStation, getSeededStation } from "./sql/stations.ts";
+import { createStation, holdSeededStation } from "./sql/stations.ts";
 import { createUser, getUserByEmail, setPasswordHash } from "./sql/users.ts";
 import { stationPut } from "./stations.ts";
 import { sessionDeletes } from "./users.ts";
@@ -154,7 +154,7 @@ async function seedFilial(tx: Transaction, organizationId: number, events: Regis
 
 async function seedStation(seeding: Seeding, wanted: SandboxStation): Promise<Seeded["stations"][number]> {
   const { tx, organizationId, filialId, events, rows } = seeding;
-  let station = await getSeededStation(tx, organizationId, wanted.seed);
+  let station = await holdSeededStation(tx, organizationId, wanted.seed);
   if (station === undefined) {
     station = await createStation(tx, { organizationId, filialId, ...wanted });
     events.push(seededEvent(organizationId, "station_created", "station", station.station_id));

@@ -36,7 +36,7 @@ import { endSessions } from "./sql/sessions.ts";
 import * as stations from "./sql/stations.ts";
 import * as users from "./sql/users.ts";
 import { stationMessage, stationPut } from "./stations.ts";
-import { sessionEndRows, stationActor, userMessage } from "./users.ts";
+import { keysOfEnds, sessionEndRows, stationActor, userMessage } from "./users.ts";
 
 const DEVICES = {
   smart_pos_companion: { name: "Smart POS companion", handoffTarget: "sandbox-pos://collect" },
@@ -73,10 +73,15 @@ class Change {
 
   /** What the replicas must have received before they show all of it. */
   keys(held: sql.SandboxRow, sessionKeys: readonly OutboxKey[]): OutboxKey[] {
-    const credentials = [credentialKey(held.display_id), credentialKey(held.companion_id)];
-    return [stationKey(held.station_id), ...credentials, ...sessionKeys, ...this.outboxRows.map(({ key }) => key)];
+    return [...keysOf(held), ...sessionKeys, ...this.outboxRows.map(({ key }) => key)];
   }
 }
+
+const keysOf = (held: Pick<sql.SandboxRow, "station_id" | "display_id" | "companion_id">): OutboxKey[] => [
+  stationKey(held.station_id),
+  credentialKey(held.display_id),
+  credentialKey(held.companion_id),
+];
 
 async function messageOf(tx: Queryable, row: sql.SandboxRow): Promise<sandboxes.Sandbox> {
   const { organization_id: organizationId } = row;
@@ -179,18 +184,20 @@ export const resetSandbox: RegistryHandler<typeof sandboxes.resetSandbox> = asyn
   return { ...reset, cashierPassword: password.text, barrier: await flush(deps, ...new Set(keys)) };
 };
 
-/** A repetition changes nothing, and returns the unused config again: the first request may have ended before its end. */
+/**
+ * A repetition changes nothing, waits for the same changes, and returns the unused config again: the first request may have
+ * ended before its end.
+ */
 export const deleteSandbox: RegistryHandler<typeof sandboxes.deleteSandbox> = async (deps, { caller, sandboxId }) => {
   const { organizationId } = requirePermission(caller, "organization.manage");
   const { keys, ...deleted } = await deps.sql.begin(async (tx) => {
     const held = await sql.lockSandbox(tx, organizationId, sandboxId);
     if (held === undefined) {
       const row = existing(await sql.getDeletedSandbox(tx, organizationId, sandboxId));
-      const isUnused = await sql.isConfigUnused(tx, row.config_id);
       return {
-        unusedConfigId: existing(isUnused ? row.config_id : undefined),
+        unusedConfigId: (await sql.isConfigUnused(tx, row.config_id)) ? row.config_id : null,
         deletedAtMs: row.deleted_at.getTime(),
-        keys: [],
+        keys: [...keysOf(row), ...(await keysOfEnds(tx, { userId: row.cashier_id }))],
       };
     }
     const change = new Change(tx, caller, deps.settings.ENROLLMENT_CODE_KEY);

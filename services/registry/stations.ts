@@ -79,11 +79,13 @@ export const createStation: RegistryHandler<typeof stations.createStation> = asy
   return { station: stationMessage(station), barrier: await flush(deps, stationKey(station.station_id)) };
 };
 
+/** With the present name it changes nothing and records no event. */
 export const renameStation: RegistryHandler<typeof stations.renameStation> = async (deps, request) => {
   const { caller, stationId, name } = request;
   requirePermission(caller, "organization.manage");
   const station = await deps.sql.begin(async (tx) => {
     const before = existing(await sql.lockStation(tx, caller.organizationId, stationId));
+    if (before.name === name) return before;
     const row = await sql.renameStation(tx, stationId, name);
     const data = { from: before.name, to: name };
     await recordEvent(tx, ownerEvent(caller, "station_renamed", { kind: "station", id: stationId }, data));

@@ -6,14 +6,13 @@
  *     ▲                                          │
  *     └──────── pause over, or a flush ◄── waiting ◄┘ a row could not be delivered
  */
-import type { StationReply } from "../../machines/station/reply.ts";
 import type { Bus } from "../bus/connection.ts";
 import { requestHeaders } from "../bus/deadline.ts";
 import type { Barrier } from "../bus/messages/caller.ts";
 import type { PublishedIssueEvent } from "../bus/messages/issues.ts";
 import type { PublishedRoboticsEvent } from "../bus/messages/robotics-events.ts";
 import { failuresOf } from "../bus/outage.ts";
-import { RefusedError } from "../bus/refusals.ts";
+import { isStationUnknown, NotRestoredError, RefusedError } from "../bus/refusals.ts";
 import { askStation } from "../bus/station-client.ts";
 import { CREDENTIALS, ISSUE_EVENTS, ROBOTICS_EVENTS, SESSIONS, SWITCHES } from "../bus/streams.ts";
 import { issueEventSubject, roboticsEventSubject } from "../bus/subjects.ts";
@@ -90,16 +89,6 @@ async function commandStation(
     throw error;
   }
 }
-
-class NotRestoredError extends Error {
-  readonly code = "station_not_restored";
-  constructor() {
-    super("The bus does not have this station again yet.");
-    this.name = "NotRestoredError";
-  }
-}
-
-const isStationUnknown = (reply: StationReply): boolean => !reply.ok && reply.code === "station_unknown";
 
 /**
  * Publishes an event for the webhook signer and returns its place in the stream. The row's id names the event: published

@@ -7,7 +7,7 @@ import type { ServerResponse } from "node:http";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { cannotBeUsed } from "./fault.ts";
 import { lostLogLines } from "./log.ts";
-import { addGauges, addReadCount, METRIC_PREFIX } from "./metrics.ts";
+import { addGauge, addGauges, addReadCount, METRIC_PREFIX } from "./metrics.ts";
 import { createServer, type Listening, listen } from "./node-http.ts";
 import { VERSION } from "./version.ts";
 
@@ -21,7 +21,10 @@ interface MetricsSettings {
 
 export interface MetricsServer extends Listening {
   readonly registry: Registry;
-  /** `/readyz` calls `missing` from now on. It returns the reasons why the process is not ready, and none while it is. */
+  /**
+   * `/readyz` and the metric `ready` call `missing` from now on. It returns the reasons why the process is not ready, and
+   * none while it is.
+   */
   reportReadiness(missing: () => readonly string[]): void;
 }
 
@@ -36,6 +39,8 @@ export async function startMetrics(name: string, settings: MetricsSettings): Pro
   addBuildInfo(registry);
   addLogMetrics(registry);
   let missing = isStarting;
+  const help = "1 while the process is ready; 0 also before it has reached its servers.";
+  addGauge(registry, "ready", help, () => Number(missing().length === 0));
   const answers: Readonly<Record<string, (response: ServerResponse) => void>> = {
     "/metrics": (response) => {
       registry.metrics().then(

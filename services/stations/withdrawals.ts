@@ -12,6 +12,7 @@ import { findIntent, type StationState } from "../../machines/station/state.ts";
 import { withdrawProviderPayment } from "../bus/messages/provider-payments.ts";
 import { call } from "../bus/operation.ts";
 import { Failures } from "../bus/outage.ts";
+import { isStationUnknown } from "../bus/refusals.ts";
 import { currentRequestId, forRequest, type Log } from "../runtime/log.ts";
 import { STATION_LIMITS } from "./limits.ts";
 import type { Mailboxes } from "./mailboxes.ts";
@@ -112,8 +113,9 @@ export class Withdrawals {
 
   /** Reports one end, then the next one, or the same again after a pause. */
   async #send(report: Report): Promise<void> {
+    if (report.isOver) return;
     const [end] = report.ends;
-    if (end === undefined || report.isOver) return;
+    if (end === undefined) return this.#end(report);
     // The work that led here may belong to another request, or to none.
     const isReported = await forRequest(end.requestId, () => this.#attempt(report, end.intentId));
     if (report.isOver) return;
@@ -125,7 +127,8 @@ export class Withdrawals {
     report.pauseMs = Math.min(report.pauseMs * 2, STATION_LIMITS.withdrawLongestPauseMs);
   }
 
-  async #attempt({ stationId }: Report, intentId: number): Promise<boolean> {
+  async #attempt(report: Report, intentId: number): Promise<boolean> {
+    const { stationId } = report;
     try {
       await call(this.#deps.nc, withdrawProviderPayment, { intentId }, STATION_LIMITS.providerAskMs);
     } catch (error) {
@@ -142,6 +145,9 @@ export class Withdrawals {
         answer: resolve,
       });
     });
-    return !isFailure(answer);
+    if (isFailure(answer)) return false;
+    // The bus has lost the station, which would note the end; the providers service has stored it.
+    if (isStationUnknown(answer.reply)) report.ends = report.ends.filter((end) => end.intentId !== intentId);
+    return true;
   }
 }

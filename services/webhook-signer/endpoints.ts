@@ -77,7 +77,7 @@ export async function findEndpoint(
 
 /**
  * Refuses with `webhook_target_refused`, with `conflict` beyond the consumer's number of endpoints, and with
- * `already_created`: the secret is shown once.
+ * `already_created`: the secret is shown once. A repetition gets `already_created` also when the address is refused by then.
  */
 export const registerWebhookEndpoint: SignerHandler<typeof messages.registerWebhookEndpoint> = async (
   deps,
@@ -85,9 +85,10 @@ export const registerWebhookEndpoint: SignerHandler<typeof messages.registerWebh
 ) => {
   const { organizationId } = requirePermission(caller, "organization.manage");
   const mode = existing(await sql.findConsumerMode(deps.database, { organizationId, consumerId }), "consumer_id");
-  const url = await checkTarget(deps, { url: requestedUrl, mode });
+  const target = await checkTarget(deps, { url: requestedUrl, mode });
   const secret = newSecret();
   const create = async (tx: Transaction) => {
+    const url = allowedUrl(target);
     const consumer = existing(await sql.lockConsumer(tx, { organizationId, consumerId }), "consumer_id");
     if (consumer.endpoints >= SIGNER_LIMITS.endpointsPerConsumer) {
       const detail = `A consumer has ${SIGNER_LIMITS.endpointsPerConsumer} endpoints at most; delete one first.`;
@@ -105,17 +106,18 @@ export const registerWebhookEndpoint: SignerHandler<typeof messages.registerWebh
 };
 
 /**
- * Pauses or activates an endpoint. Refuses with `webhook_target_refused` to activate one whose address is no longer
- * public.
+ * Pauses or activates an endpoint; its current status changes nothing. Refuses with `webhook_target_refused` to activate one
+ * whose address is no longer public.
  */
 export const changeWebhookEndpoint: SignerHandler<typeof messages.changeWebhookEndpoint> = async (
   deps,
   { caller, endpointId, status },
 ) => {
   const known = await findEndpoint(deps.database, { caller, endpointId });
-  if (status === "active") await checkTarget(deps, known);
+  const target = status === "active" ? await checkTarget(deps, known) : undefined;
   const endpoint = await changing(deps, { caller, endpointId }, async (tx, row) => {
     if (row.status === status) return;
+    if (target !== undefined) allowedUrl(target);
     if (status === "active") await sql.activateEndpoint(tx, endpointId);
     else await sql.pauseEndpoint(tx, endpointId);
     const action = `webhook_endpoint_${status === "active" ? "activated" : "paused"}`;
@@ -183,29 +185,35 @@ async function changing(
   });
 }
 
+type CheckedTarget = { readonly url: string } | { readonly refused: RefusedError };
+
 /**
- * Checks a target with the guard of every delivery, for an owner's request (I13). Returns the URL that deliveries go
- * to. Throws `webhook_target_refused` with the reason.
+ * Checks a target with the guard of every delivery, for an owner's request (I13). It takes seconds, so it comes before the
+ * transaction. Only the transaction finds whether the request is a repetition, so it refuses, by `allowedUrl`.
  */
 async function checkTarget(
   deps: Pick<SignerDeps, "sender" | "allowLoopback" | "log">,
   target: { readonly url: string; readonly mode: "test" | "live" },
-): Promise<string> {
+): Promise<CheckedTarget> {
   const loopback = loopbackRule(deps, target.mode);
   const signal = AbortSignal.timeout(TARGET_LIMITS.dnsMs + TARGET_LIMITS.connectMs);
   const checked = await deps.sender.check(target.url, { loopback, signal });
-  if (!checked.ok && checked.error === "dns_failed") {
-    const detail = "The host's address could not be found.";
-    throw new RefusedError({ code: "webhook_target_refused", reason: "dns_failed", detail });
-  }
   if (!checked.ok) {
-    const { reason } = checked;
-    throw new RefusedError({ code: "webhook_target_refused", reason, detail: TARGET_REFUSAL_SENTENCES[reason] });
+    const reason = checked.error === "dns_failed" ? checked.error : checked.reason;
+    const detail =
+      reason === "dns_failed" ? "The host's address could not be found." : TARGET_REFUSAL_SENTENCES[reason];
+    return { refused: new RefusedError({ code: "webhook_target_refused", reason, detail }) };
   }
   if (loopback === "allowed") {
     deps.log.warn({ host: checked.url.host }, "WEBHOOK_ALLOW_LOOPBACK lets this test endpoint be on this machine");
   }
-  return checked.url.href;
+  return { url: checked.url.href };
+}
+
+/** The URL that deliveries go to. Throws `webhook_target_refused` with the reason. */
+function allowedUrl(target: CheckedTarget): string {
+  if ("refused" in target) throw target.refused;
+  return target.url;
 }
 
 interface AuditEntry {

@@ -267,7 +267,8 @@ async function sweepLostEvents(deps: SweepDeps, withinMs: number | undefined): P
   for (let at = 0; at < lost.length; at += SIGNER_LIMITS.eventsPerBatch) {
     const taken = await takeEvents(deps.database, lost.slice(at, at + SIGNER_LIMITS.eventsPerBatch));
     if (taken.events === 0) continue;
-    deps.log.warn({ events: taken.events }, "the bus has lost events of robotics; they were taken from the outbox");
+    const message = "events of robotics had not arrived by the bus, and were taken from the outbox";
+    deps.log.warn({ events: taken.events }, message);
     deps.metrics.events.add({}, taken.events);
     deps.metrics.deliveries.add({}, taken.deliveries);
     deps.wake(taken.organizationIds);

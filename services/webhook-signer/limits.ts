@@ -110,12 +110,12 @@ export const SIGNER_LIMITS = {
   followPauseMs: SECOND_MS,
   /**
    * How often the signer searches for events that the bus has lost, the age from which one counts as lost, and how many
-   * at once.
+   * at once. The first search is one interval after the start.
    */
   sweepIntervalMs: 10 * SECOND_MS,
   lostAfterMs: 10 * SECOND_MS,
   lostPerSweep: 1_000,
-  /** How far back it searches, and how often it searches the whole outbox, the first time at the start. */
+  /** How far back it searches, and how often it searches the whole outbox; the first search is one of these. */
   sweepWindowMs: 10 * MINUTE_MS,
   wholeSweepIntervalMs: HOUR_MS,
   /** Expired offers that one statement ends. The signer never sends an expired offer. */

@@ -87,7 +87,11 @@ export async function startWebhookSignerService({
   const serving = serveAll(deps);
   const { sweepIntervalMs, clockIntervalMs, ownerTurnMs } = SIGNER_LIMITS;
   const repeated = [
-    repeat({ everyMs: sweepIntervalMs, what: "searching for lost events", log }, createSweep(deps)),
+    // Not at once: events that were published while no signer ran arrive by the bus first.
+    repeat(
+      { everyMs: sweepIntervalMs, firstMs: sweepIntervalMs, what: "searching for lost events", log },
+      createSweep(deps),
+    ),
     startRetention(signerRetention(database, signer.WEBHOOK_RETENTION_DAYS), log),
     repeat({ everyMs: clockIntervalMs, what: "comparing clocks", log }, clock.compare),
     repeat({ everyMs: ownerTurnMs, what: "checking whether the machine has slept", log }, clock.compareIfMoved),

@@ -1,5 +1,7 @@
 /** The audit copy after nats-server has lost its newest data: it has the events of before and after the loss. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { PaymentIntent } from "../../machines/payment-intent.ts";
+import { confirmationId } from "../../machines/station/deadlines.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { listPayments } from "../../services/bus/messages/payments.ts";
 import { createLog } from "../../services/runtime/log.ts";
@@ -118,6 +120,31 @@ describe("a log that has lost its end", () => {
   });
 });
 
+/** The transaction of an intent, with its order. */
+async function insertSale(
+  { facts: { organizationId, stationId } }: ScriptedStation,
+  sale: { readonly intentId: number; readonly route: string; readonly reference: string; readonly attestedBy: number },
+): Promise<void> {
+  const { intentId, route, reference, attestedBy } = sale;
+  await world.database`
+    with o as (
+      insert into orders (organization_id, station_id, display_number, status, currency, total_minor, opened_by)
+      values (${organizationId}, ${stationId}, ${intentId}, 'paid', 'EUR', 1250, 7) returning order_id
+    )
+    insert into transactions (organization_id, order_id, station_id, intent_id, route, amount_minor, currency, reference, attested_by)
+    select ${organizationId}, order_id, ${stationId}, ${intentId}, ${route}, 1250, 'EUR', ${reference}, ${attestedBy} from o`;
+}
+
+/** The ended intent as its station recalls it. */
+async function recall({ facts: { stationId } }: ScriptedStation, intentId: number) {
+  const deps = {
+    database: world.database,
+    bus: world.bus,
+    log: createLog({ service: "settlement", level: "silent" }),
+  };
+  return (await findEndedIntent(deps, { stationId, intentId })).intent;
+}
+
 describe("an intent that only the lost commits had", () => {
   test("when its settlement was copied without an end, and it has a transaction: it is succeeded, for filters too", async () => {
     const station = await world.openStation();
@@ -127,14 +154,7 @@ describe("an intent that only the lost commits had", () => {
     await station.collect(403, orderSnapshot(403), "cash");
     await station.do({ type: "intent_attest", intentId: 403 }, station.cashier, "attest:403");
     await world.untilCopied();
-    const { stationId, organizationId } = station.facts;
-    await world.database`
-      with o as (
-        insert into orders (organization_id, station_id, display_number, status, currency, total_minor, opened_by)
-        values (${organizationId}, ${stationId}, 403, 'paid', 'EUR', 1250, 7) returning order_id
-      )
-      insert into transactions (organization_id, order_id, station_id, intent_id, route, amount_minor, currency, reference, attested_by)
-      select ${organizationId}, order_id, ${stationId}, 403, 'cash', 1250, 'EUR', '', 7 from o`;
+    await insertSale(station, { intentId: 403, route: "cash", reference: "", attestedBy: 7 });
 
     await lose(copy);
     station.restore(kept);
@@ -142,6 +162,31 @@ describe("an intent that only the lost commits had", () => {
     await world.untilCopied();
     const { payments } = await world.ask(listPayments, { caller: world.ownerOf(station), status: "succeeded" });
     expect(payments.map(({ intentId, status }) => [intentId, status])).toEqual([[403, "succeeded"]]);
+  });
+
+  test("when its QR was copied and paid: it is succeeded, and the provider's confirmation finds it done", async () => {
+    const station = await world.openStation();
+    const provider = { kind: "provider", id: 81 } as const;
+    const choice = { type: "provider_put", provider: { configId: 81, revision: 1 } } as const;
+    await station.do(choice, { kind: "registry", id: 0 });
+    await world.untilCopied();
+    const copy = copyData(world.nats);
+    const kept = station.snapshot();
+    await station.collect(404, orderSnapshot(404), "dynamic_qr");
+    const shown = { type: "qr_ready", intentId: 404, qrPayload: "QR", providerReference: "" } as const;
+    await station.do(shown, provider);
+    await world.untilCopied();
+    await insertSale(station, { intentId: 404, route: "dynamic_qr", reference: "PAY-4", attestedBy: 0 });
+
+    await lose(copy);
+    station.restore(kept);
+    await station.companionSilence();
+    await world.untilCopied();
+    const paid = (await recall(station, 404)) as unknown as PaymentIntent;
+    expect(paid).toMatchObject({ status: "succeeded", provider: { qrPayload: "", providerReference: "PAY-4" } });
+    const confirm = { type: "provider_confirm", intentId: 404, providerReference: "PAY-4" } as const;
+    const reply = await station.do(confirm, provider, confirmationId(404), paid);
+    expect(reply).toEqual({ ok: true, type: "intent", intentId: 404, status: "succeeded" });
   });
 
   test("when paid, it is succeeded; when not, it is expired, and its timeline has the loss", async () => {
@@ -154,23 +199,16 @@ describe("an intent that only the lost commits had", () => {
     await station.settled(401, 9);
     await station.collect(402, orderSnapshot(402));
     await world.untilCopied();
-    const { stationId } = station.facts;
-    const deps = {
-      database: world.database,
-      bus: world.bus,
-      log: createLog({ service: "settlement", level: "silent" }),
-    };
-    const recall = async (intentId: number) => (await findEndedIntent(deps, { stationId, intentId })).intent;
     // The station's state still has it as active, so it has no known end.
-    await expect(recall(402)).rejects.toMatchObject({ refusal: { code: "unavailable" } });
+    await expect(recall(station, 402)).rejects.toMatchObject({ refusal: { code: "unavailable" } });
 
     await lose(copy);
     station.restore(kept);
     await station.companionSilence();
     await world.untilCopied();
-    expect(await recall(402)).toMatchObject({ status: "expired" });
-    expect(await recall(401)).toMatchObject({ status: "succeeded", attestation: { transactionId: 9 } });
-    expect(await recall(4_711)).toBeNull();
+    expect(await recall(station, 402)).toMatchObject({ status: "expired" });
+    expect(await recall(station, 401)).toMatchObject({ status: "succeeded", attestation: { transactionId: 9 } });
+    expect(await recall(station, 4_711)).toBeNull();
     const caller = world.ownerOf(station);
     const { payments } = await world.ask(listPayments, { caller });
     expect(payments.map(({ intentId, status: listed }) => [intentId, listed])).toEqual([

@@ -98,24 +98,19 @@ describe("the list of payments", () => {
 });
 
 describe("the overview of a day", () => {
-  test("the median time of a route: over all successes of the day, not over the medians of its hours", async () => {
+  let lastIntentId = 8_000_000;
+  const ended = (created: string, seconds: number, route: string, status = "succeeded") => ({
+    intent_id: (lastIntentId += 1),
+    created,
+    seconds,
+    route,
+    status,
+  });
+
+  /** A new organization with these payments; returns its owner. */
+  async function ownerWith(payments: readonly ReturnType<typeof ended>[]): Promise<Caller> {
     const station = await world.openStation();
     const { organizationId, filialId, stationId } = station.facts;
-    const ended = (hour: number, seconds: number, route: string, status = "succeeded") => ({
-      intent_id: 8_000_000 + (next += 1),
-      created: `2026-11-18T${hour}:00:00Z`,
-      seconds,
-      route,
-      status,
-    });
-    let next = 0;
-    const payments = [
-      // The hours' medians are 1 s and 10 s.
-      ...[1, 1, 9, 10, 30].map((seconds, index) => ended(index < 2 ? 10 : 11, seconds, "cash")),
-      ended(12, 500, "cash", "expired"),
-      ...[4, 8].map((seconds) => ended(13, seconds, "dynamic_qr")),
-      ended(14, 70, "smart_pos", "cancelled"),
-    ];
     await world.database`
       insert into payments (intent_id, organization_id, filial_id, station_id, sandbox, version, route, status,
         amount_minor, currency, order_id, order_display_number, created_at, ended_at)
@@ -123,11 +118,40 @@ describe("the overview of a day", () => {
         p.created, p.created + make_interval(secs => p.seconds)
       from jsonb_to_recordset(${JSON.stringify(payments)}::text::jsonb)
         as p (intent_id bigint, created timestamptz, seconds float8, route text, status text)`;
-    const request = { caller: world.ownerOf(station), day: "2026-11-18", timeZone: "UTC" };
-    expect((await world.ask(getOverview, request)).routes).toEqual([
+    return world.ownerOf(station);
+  }
+
+  test("the median time of a route: over all successes of the day, not over the medians of its hours", async () => {
+    const at = (hour: number) => `2026-11-18T${hour}:00:00Z`;
+    const caller = await ownerWith([
+      // The hours' medians are 1 s and 10 s.
+      ...[1, 1, 9, 10, 30].map((seconds, index) => ended(at(index < 2 ? 10 : 11), seconds, "cash")),
+      ended(at(12), 500, "cash", "expired"),
+      ...[4, 8].map((seconds) => ended(at(13), seconds, "dynamic_qr")),
+      ended(at(14), 70, "smart_pos", "cancelled"),
+    ]);
+    expect((await world.ask(getOverview, { caller, day: "2026-11-18", timeZone: "UTC" })).routes).toEqual([
       { route: "cash", medianMs: 9_000 },
       { route: "dynamic_qr", medianMs: 6_000 },
       { route: "smart_pos", medianMs: null },
+    ]);
+  });
+
+  test("clocks go back to midnight: the day begins at the first midnight, and its first hour has two hours", async () => {
+    // In the Azores, 25 October 2026 begins at 00:00Z, has midnight again at 01:00Z, and ends at 01:00Z.
+    const times = ["24T00:30", "25T00:30", "25T01:30", "26T00:30", "26T01:30"];
+    const caller = await ownerWith(times.map((time) => ended(`2026-10-${time}:00Z`, 1, "cash")));
+    const hoursOf = async (day: string) => {
+      const { hours } = await world.ask(getOverview, { caller, day, timeZone: "Atlantic/Azores" });
+      return hours.map(({ hour, collections }) => [hour, collections]);
+    };
+    expect(await Promise.all(["2026-10-24", "2026-10-25", "2026-10-26"].map(hoursOf))).toEqual([
+      [[0, 1]],
+      [
+        [0, 2],
+        [23, 1],
+      ],
+      [[0, 1]],
     ]);
   });
 });

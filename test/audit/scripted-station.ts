@@ -153,7 +153,7 @@ export class ScriptedStation {
   async collect(
     intentId: number,
     order: OrderSnapshot,
-    route: "smart_pos" | "cash" = "smart_pos",
+    route: "smart_pos" | "dynamic_qr" | "cash" = "smart_pos",
   ): Promise<StationReply> {
     return await this.do({ type: "intent_create", route, intentId, order }, this.cashier, `create:${intentId}`);
   }

@@ -39,7 +39,7 @@ const inDialog = (page: Page) => page.getByRole("dialog");
 
 /** The service performs the request, but its answer does not arrive. */
 const loseAnswer = async (route: Route): Promise<void> => {
-  if (route.request().method() !== "POST") return await route.continue();
+  if (route.request().method() === "GET") return await route.continue();
   await route.fetch();
   await route.abort();
 };
@@ -79,6 +79,72 @@ describe("an answer that is lost", () => {
       `webhook-endpoints/?consumer_id=${fleet.consumerId}`,
     );
     expect(endpoints).toHaveLength(1);
+    await page.context().close();
+  });
+
+  test("a request without a key that is refused then: the page says why that may be, and shows what is so now", async () => {
+    const perhapsDone = "Perhaps an earlier click has done this already.";
+    const page = await open("people/");
+    await page.route("**/users/", loseAnswer, { times: 1 });
+    await button(page, "Add a person").click(SHOWN);
+    await inDialog(page).getByLabel("Name").fill("Nora Lind");
+    await inDialog(page).getByLabel("E-mail address").fill("nora@forms.example");
+    await inDialog(page).getByLabel("Password").fill("a long enough password");
+    const add = inDialog(page).getByRole("button", { name: "Add a person", disabled: false });
+    await add.click();
+    await inDialog(page).getByText("The service cannot be reached.").waitFor(SHOWN);
+    await add.click(SHOWN);
+    await inDialog(page).getByText("Another person has this e-mail address.").waitFor(SHOWN);
+    await inDialog(page).getByText(perhapsDone).waitFor(SHOWN);
+    await expectAccessible(page);
+    await page.keyboard.press("Escape");
+    await page.getByText("nora@forms.example").waitFor({ timeout: 2_000 });
+
+    await addItem("Plum cake");
+    await page.goto(`${system.baseUrl}/back/catalogue/`);
+    await page.route("**/catalogue-items/*/", loseAnswer, { times: 1 });
+    const row = page.getByRole("row", { name: /Plum cake/ });
+    await row.getByRole("button", { name: "Remove" }).click(SHOWN);
+    const remove = inDialog(page).getByRole("button", { name: "Remove", disabled: false });
+    await remove.click();
+    await inDialog(page).getByText("The service cannot be reached.").waitFor(SHOWN);
+    await remove.click(SHOWN);
+    await inDialog(page).getByText(perhapsDone).waitFor(SHOWN);
+    await page.keyboard.press("Escape");
+    await row.waitFor({ state: "detached", timeout: 2_000 });
+    await page.context().close();
+  });
+});
+
+describe("a part that a page lacks", () => {
+  test("who drives the stations cannot be read: no station counts as free, and the page says why", async () => {
+    const page = await open("stations/");
+    await page.getByRole("cell", { name: "free" }).first().waitFor(SHOWN);
+    const busy = { status: 503, json: { code: "busy", detail: "", request_id: "r" } };
+    await page.route("**/leases/*", (route) => route.fulfill(busy));
+    await page.reload();
+    await page.getByText("The service has too much to do at the moment.").waitFor(SHOWN);
+    await page.getByRole("cell", { name: "–" }).first().waitFor(SHOWN);
+    expect(await page.getByRole("cell", { name: "free" }).count()).toBe(0);
+    await page.unroute("**/leases/*");
+    await button(page, "Try again").click(SHOWN);
+    await page.getByRole("cell", { name: "free" }).first().waitFor(SHOWN);
+    await page.context().close();
+  });
+
+  test("a station closes: the overview no longer shows its devices as offline", async () => {
+    const { filialId: filial_id } = system.sandbox;
+    const place = { filial_id, name: "Winter garden", currency: "EUR" };
+    const { station_id } = await owner.good<{ station_id: number }>("POST", "stations/", { body: place });
+    const left = { station_id, name: "Left behind", kind: "customer_display" };
+    const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body: left });
+    const { code } = await owner.good<{ code: string }>("POST", `devices/${device_id}/enrollment-codes/`);
+    await enrollDevice(system.baseUrl, code);
+    const page = await open("");
+    const link = page.getByRole("link", { name: "Left behind" });
+    await link.waitFor(SHOWN);
+    await owner.good("POST", `stations/${station_id}/close/`);
+    await link.waitFor({ state: "detached", ...SHOWN });
     await page.context().close();
   });
 });
@@ -197,6 +263,19 @@ describe("the code of a device", () => {
     held.resolve();
     await page.getByText("The device has claimed its code.").first().waitFor(SHOWN);
     expect(await inDialog(page).getByLabel("Name").inputValue({ timeout: 2_000 })).toBe("Terrace");
+    await page.context().close();
+  });
+
+  test("another owner issues another code: the dialog no longer shows the first one, and says so", async () => {
+    const body = { station_id: system.sandbox.stations[0]?.stationId, name: "Twice", kind: "customer_display" };
+    const { device_id: deviceId } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
+    const page = await open(`devices/?device=${deviceId}`);
+    await button(page, "Issue a code").click(SHOWN);
+    await inDialog(page).getByRole("button", { name: "Issue a code" }).click();
+    await inDialog(page).locator("code.secret-value").waitFor(SHOWN);
+    await owner.good("POST", `devices/${deviceId}/enrollment-codes/`);
+    await inDialog(page).getByText("The code is no longer valid. Issue another one.").waitFor(SHOWN);
+    expect(await inDialog(page).locator("code.secret-value").count()).toBe(0);
     await page.context().close();
   });
 });

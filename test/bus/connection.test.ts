@@ -93,6 +93,13 @@ describe("the connection to the bus", () => {
     });
   });
 
+  it("a server that is down at the start: the process knows it later, when it needs another one", async () => {
+    // The client dials the servers in a random order.
+    const both = Array.from({ length: 8 }, () => connect(`${nats.url},nats://127.0.0.1:1`));
+    for (const { nc } of await Promise.all(both))
+      expect(nc.getServers().map(({ listen }) => listen)).toContain("127.0.0.1:1");
+  });
+
   it("an invalid address: one sentence", async () => {
     await expect(connect("nats://")).rejects.toMatchObject({ code: "invalid_setting" });
   });

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
 import { setDisk, WAITS } from "../../services/bus/disk-gate.ts";
 import * as catalogueItems from "../../services/bus/messages/catalogue-items.ts";
+import * as conformanceRuns from "../../services/bus/messages/conformance-runs.ts";
 import * as consumers from "../../services/bus/messages/consumers.ts";
 import * as devices from "../../services/bus/messages/devices.ts";
 import * as enrollmentCodes from "../../services/bus/messages/enrollment-codes.ts";
@@ -11,6 +12,7 @@ import * as filials from "../../services/bus/messages/filials.ts";
 import * as orders from "../../services/bus/messages/orders.ts";
 import * as organizations from "../../services/bus/messages/organizations.ts";
 import * as providerConfigs from "../../services/bus/messages/provider-configs.ts";
+import * as sandboxes from "../../services/bus/messages/sandboxes.ts";
 import * as servingTasks from "../../services/bus/messages/serving-tasks.ts";
 import * as sessions from "../../services/bus/messages/sessions.ts";
 import * as statementImports from "../../services/bus/messages/statement-imports.ts";
@@ -57,8 +59,13 @@ const DONE = { done: true };
 const REFUSED = { code: "storage_low", retryAfterMs: 10_000 };
 
 describe("while the disk is short of space", () => {
-  test("a registration: the service refuses it below the reserve", async () => {
-    expect(await answers("registry.registerDevice")).toEqual({ ok: DONE, low: DONE, reserve: REFUSED, full: REFUSED });
+  test.each([
+    "registry.registerDevice",
+    "providers.ensureTestConfig",
+    "registry.seedSandboxStation",
+    "registry.startConformanceRun",
+  ])("%s: the service refuses it below the reserve", async (subject) => {
+    expect(await answers(subject)).toEqual({ ok: DONE, low: DONE, reserve: REFUSED, full: REFUSED });
   });
 
   test("a new order: the service refuses it only on a full disk", async () => {
@@ -75,6 +82,7 @@ describe("while the disk is short of space", () => {
   test("the list of refused subjects: each is the subject of an operation", () => {
     const modules = [
       catalogueItems,
+      conformanceRuns,
       devices,
       enrollmentCodes,
       filials,
@@ -85,6 +93,7 @@ describe("while the disk is short of space", () => {
       servingTasks,
       statementImports,
       orders,
+      sandboxes,
       sessions,
       users,
       webhookDeliveries,

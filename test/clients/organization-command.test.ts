@@ -1,6 +1,7 @@
-/** The error sentences of `npm run organization` and the other commands when they receive no answer. */
+/** What `npm run organization` and the other commands print when they receive no answer, or one of a change that waits. */
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
+import { createServer as createPlainServer } from "node:http";
 import { createServer, type Server } from "node:https";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
@@ -32,11 +33,13 @@ afterAll(() => {
   folder.remove();
 });
 
-async function list(settings: Readonly<Record<string, string>>) {
+async function organization(args: readonly string[], settings: Readonly<Record<string, string>>) {
   const env = programEnvironment({ PLATFORM_KEY: "x".repeat(32), ...settings });
-  const command = runProgram(process.execPath, [COMMAND, "list"], { env });
+  const command = runProgram(process.execPath, [COMMAND, ...args], { env });
   return { code: await command.ended, output: command.output() };
 }
+
+const list = (settings: Readonly<Record<string, string>>) => organization(["list"], settings);
 
 test("a certificate that no authority has signed: the sentence names it, and the setting to trust it", async () => {
   const origin = `https://127.0.0.1:${port}`;
@@ -91,4 +94,25 @@ test("no service at the address: the sentence has the error code", async () => {
     code: 1,
     output: `The service at ${origin} does not answer (ECONNREFUSED); check --base-url and that it runs.\n`,
   });
+});
+
+test("a new password of a suspended owner, whose sessions have not ended yet: it states both", async () => {
+  const owner = { user_id: 12, email: "kim@harbour.example", name: "Kim", status: "suspended" };
+  const answer = { owner, initial_password: "4mJ0xkQ2", effective: false };
+  const service = createPlainServer((_, response) => {
+    response.writeHead(202, { "content-type": "application/json" }).end(JSON.stringify(answer));
+  }).listen(0, "127.0.0.1");
+  onTestFinished(() => void service.close());
+  await once(service, "listening");
+  const address = service.address();
+  const settings = { BASE_URL: `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}` };
+  const args = ["reset-password", "--owner-email", owner.email];
+  const [text, json] = await Promise.all([organization(args, settings), organization([...args, "--json"], settings)]);
+  expect(text.output.trimEnd().split("\n")).toEqual([
+    "kim@harbour.example is suspended; another owner can resume this person.",
+    "kim@harbour.example then logs in with the initial password 4mJ0xkQ2",
+    "The password is not shown again; the owner changes it after the log-in.",
+    "The owner's sessions end soon, not yet at every gateway.",
+  ]);
+  expect(JSON.parse(json.output)).toEqual(answer);
 });

@@ -25,6 +25,9 @@ const STALE_AFTER_MS = 1_500;
 const FOLLOWER_MS = 2_000;
 /** A process leaves a server without a majority within this time. */
 const LEFT_WITHIN_MS = 3_000;
+/** How long the start of many connections may take on a busy machine. */
+const STARTED_MS = 10_000;
+const STARTS = 12;
 /** Long enough for two changes of the server. */
 const NO_MAJORITY_MS = 6_500;
 const QUORUM_LOST = "this NATS server reaches no majority of its cluster; the process goes to another one";
@@ -234,6 +237,32 @@ test("a process that goes to another server while it asks: the silence of the fi
   cluster.reunite(local);
   await untilJoined();
 });
+
+test("starts while a server is cut off: all processes and commands work at another server, and their warning is true", async () => {
+  await moveLeaders(bus, other, allStreams(ONE_LOG));
+  const leader = await metaLeader(cluster);
+  // The leader of the cluster would answer for ten more seconds.
+  const cutOff = NODES.find((node) => node !== leader && node !== other) ?? local;
+  const warnings: string[] = [];
+  const log = { info: () => undefined, warn: (_fields: object, message: string) => void warnings.push(message) };
+  cluster.isolate(cutOff);
+  const startedAtMs = performance.now();
+  // The client chooses the first server by chance: about four of them begin at the cut-off one.
+  const started = await Promise.all(
+    Array.from({ length: STARTS }, (_, index) =>
+      connectBus({ url: cluster.url(), name: "started", log, awaitsQuorum: index % 2 === 0 }),
+    ),
+  );
+  const tookMs = performance.now() - startedAtMs;
+  process.stderr.write(`started: ${Math.round(tookMs)} ms\n`);
+  expect(started.map(({ nc }) => nc.getServer())).not.toContain(hostOf(cutOff));
+  expect(tookMs).toBeLessThan(STARTED_MS);
+  const sentence = `The NATS at ${hostOf(cutOff)} (NATS_URL) runs, but reaches no majority of its cluster: start the servers that are down, and check that all reach each other. This process tries the other servers of NATS_URL, and goes on by itself.`;
+  expect(warnings.filter((warning) => warning !== sentence)).toEqual([]);
+  await Promise.all(started.map((each) => each.close()));
+  cluster.reunite(cutOff);
+  await untilJoined();
+}, 60_000);
 
 describe("a process whose server is cut off", () => {
   const lines: string[] = [];

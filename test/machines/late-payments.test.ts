@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { unclearCollections } from "../../gateway/api/cashier/unclear-collections.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
-import { aFetchedCounter, aQrCounter, aServedCounter, type Scenario } from "./scenario.ts";
+import { aFetchedCounter, aQrCounter, aServedCounter, reasonsOf, type Scenario } from "./scenario.ts";
 
 const EARLIER = { intentId: 1_001 };
 const asked = (reason: string) => ({ ok: false, code: "money_may_have_moved", reason, earlierIntentId: 1_001 });
@@ -112,6 +112,32 @@ describe("a further payment after the cashier's confirmation", () => {
     const { length } = counter.reports("reported_success", { ...EARLIER, reference: "A" }).commits;
     for (const reference of "BCDEFG") counter.reports("reported_success", { ...EARLIER, reference });
     expect(counter.commits).toHaveLength(length);
+  });
+});
+
+describe("the issue of a refused settlement", () => {
+  const refused = (): Scenario => shown().confirms().refusesToSettle();
+  const notified = (counter: Scenario): Scenario => counter.differs("settlement_refused", EARLIER);
+  const confirmed = [[1_001, "provider_confirmed"]];
+
+  it("the collection is active or has settled: the issue changes nothing", () => {
+    const counter = notified(refused());
+    expect([counter.happened, counter.intent?.moneyMayHaveMoved]).toEqual([[], ""]);
+    expect(notified(counter.attests().settles()).happened).toEqual([]);
+  });
+
+  it.each([
+    ["it was cancelled", () => refused().cancels()],
+    ["its deadline passed", () => shown().confirms().waits(180_000).refusesToSettle()],
+  ])("%s: its reason stays the confirmed payment, and needs one confirmation", (_what, build) => {
+    const counter = notified(build());
+    expect([counter.happened, reasonsOf(counter), unclear(counter)]).toEqual([[], confirmed, confirmed]);
+    expect(notified(inCash(counter.leased())).attests().happened).toEqual(["settlement_started"]);
+  });
+
+  it("the provider cleared it and the issue comes again: the confirmed payment counts again", () => {
+    const counter = notified(refused().cancels().clears());
+    expect([counter.happened, reasonsOf(counter), unclear(counter)]).toEqual([["money_differs"], confirmed, confirmed]);
   });
 });
 

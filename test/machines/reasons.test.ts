@@ -17,6 +17,7 @@ const EVENTS = {
   money: { type: "late_money_kept" },
   "other money": { type: "money_differs", issue: "amount_mismatch" },
   "late money": { type: "money_differs", issue: "late_money" },
+  "refused money": { type: "money_differs", issue: "settlement_refused" },
   cleared: { type: "unclear_resolved" },
 } as const;
 type Name = keyof typeof EVENTS;
@@ -32,6 +33,7 @@ const ROWS: readonly Row[] = [
   ["qr_presented", ["money"], "late_money"],
   ["qr_presented", ["other money", "money"], "money_differs"],
   ["qr_presented", ["late money"], "late_money"],
+  ["qr_presented", ["refused money"], "provider_confirmed"],
   ["provider_confirmed", ["other money", "cleared"], ""],
   ["late_money", ["cleared", "money"], "late_money"],
 ];

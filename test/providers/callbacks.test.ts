@@ -1,5 +1,6 @@
 /** Callbacks: their signatures, repetitions, payments and issues, and which of them count after a deadline. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { moneyKey, moneyName, settleIntent } from "../../services/bus/messages/intents.ts";
 import { findRecordedConfirmation } from "../../services/bus/messages/provider-payments.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { signature } from "../support/emvco-settings.ts";
@@ -189,6 +190,34 @@ describe("a provider payment that does not match", () => {
       },
     ]);
     expect(await transactions(scene.intent.orderId)).toHaveLength(0);
+  });
+
+  test.each([
+    { ok: false, code: "intent_not_actionable", status: "succeeded" },
+    { ok: false, code: "intent_not_actionable", status: "expired" },
+    { ok: false, code: "intent_unknown" },
+  ] as const)("a payment that has settled, and a station that has lost it and answers %o: no issue", async (answer) => {
+    const scene = await scenes.open();
+    const { intent, configId, place } = scene;
+    const { intentId, orderId, amountMinor, currency } = intent;
+    world.stations.answer(intentId, "provider_confirm", async () => {
+      await world.ask(settleIntent, {
+        intentId,
+        attestationId: `confirm:${intentId}`,
+        stationId: place.stationId,
+        orderId,
+        route: "dynamic_qr",
+        amountMinor,
+        currency,
+        reference: `T-${intentId}`,
+        attestedBy: 0,
+        moneyKey: moneyKey({ configId, name: moneyName(`T-${intentId}`, "") }),
+      });
+      return answer;
+    });
+    await send(scene, paidBody(scenes.money(scene)));
+    expect(await scenes.taskEnd(intent, "confirm")).toBe("settled");
+    expect(await scenes.issuesOf(place)).toEqual([]);
   });
 
   test("a station that is settling: it is asked again, and the payment raises no issue", async () => {

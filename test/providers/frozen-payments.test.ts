@@ -45,13 +45,13 @@ describe.each(KINDS)("the switch of the %s", (kind) => {
   test("is on, and a stopped process left a request without an answer: not repeated, its payment is withdrawn", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
-    const { intentId, orderDisplayNumber } = await world.openIntent(place, 1203);
-    const intent = { intentId, orderId: 0, orderDisplayNumber, amountMinor: "1203", currency: "EUR" };
+    const intent = await world.openIntent(place, 1203);
+    const { intentId, orderDisplayNumber } = intent;
     await world.database`
       insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
         account, amount_minor, currency, expires_at, asked_until)
       values (${intentId}, ${configId}, ${place.organizationId}, ${place.stationId}, ${orderDisplayNumber},
-        ${`R-${intentId}`}, 'A', 1203, 'EUR', now() + interval '1 minute', now() - interval '1 second')`;
+        ${`R-${intentId}`}, 'A', 1203, 'EUR', ${new Date(intent.expiresAtMs)}, now() - interval '1 second')`;
     await freeze(kind, place, configId);
     try {
       expect(await world.askProvider(place, configId, intent)).toEqual({ created: false, reason: "provider_frozen" });

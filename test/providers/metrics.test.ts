@@ -206,7 +206,7 @@ describe("tasks", () => {
     let tries = 0;
     world.stations.answer(intent.intentId, "provider_confirm", () => {
       tries += 1;
-      return tries > 1 ? { ok: true, type: "accepted" } : { ok: false, code: "station_unknown" };
+      return tries > 1 ? { ok: true, type: "accepted" } : { ok: false, code: "settlement_in_progress" };
     });
     await world.askProvider(place, configId, intent);
     const names = ["providers_tasks_total"];

@@ -57,7 +57,7 @@ async function openOrderOf({ cashier: caller, stationId }: Place): Promise<Inten
   const lines = [{ name: "Soup", quantity: 1, unitAmountMinor: "1250" }];
   const { order } = await world.ask(openOrder, { caller, stationId, lines });
   const { orderId, orderDisplayNumber, totalMinor: amountMinor, currency } = order;
-  return { intentId: 0, orderId, orderDisplayNumber, amountMinor, currency };
+  return { intentId: 0, orderId, orderDisplayNumber, amountMinor, currency, expiresAtMs: 0 };
 }
 
 /** An order whose QR the guest sees. */

@@ -58,13 +58,19 @@ describe("the creation of a payment", () => {
     expect(made).toHaveLength(1);
   });
 
-  test("the same intent with another amount: refused, because a lost log has created the intent again", async () => {
+  test("the same intent with another amount or deadline, or after its end: refused, because a lost log has created it again", async () => {
     const place = await world.openPlace();
     const configId = await world.addSandboxConfig(place);
-    const intent = await world.openIntent(place, 1250);
+    const intent = await world.openIntent(place, 1203);
+    const { intentId, expiresAtMs } = intent;
     expect(await world.askProvider(place, configId, intent)).toMatchObject({ created: true });
-    const changed = world.askProvider(place, configId, { ...intent, amountMinor: "1300" });
-    expect(await refusalOf(changed)).toMatchObject({ code: "conflict" });
+    for (const changed of [{ amountMinor: "1300" }, { expiresAtMs: expiresAtMs + 1 }]) {
+      const again = world.askProvider(place, configId, { ...intent, ...changed });
+      expect(await refusalOf(again)).toMatchObject({ code: "conflict" });
+    }
+    expect(await world.askProvider(place, configId, intent)).toMatchObject({ created: true });
+    await world.ask(paymentMessages.withdrawProviderPayment, { intentId });
+    expect(await refusalOf(world.askProvider(place, configId, intent))).toMatchObject({ code: "conflict" });
   });
 
   test.each([
@@ -83,7 +89,7 @@ describe("the creation of a payment", () => {
       insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
         account, amount_minor, currency, expires_at, asked_until)
       select ${intent.intentId}, ${configId}, ${place.organizationId}, ${place.stationId}, ${intent.orderDisplayNumber},
-        ${reference}, settings ->> 'account', ${intent.amountMinor}::bigint, 'EUR', now() + interval '1 minute',
+        ${reference}, settings ->> 'account', ${intent.amountMinor}::bigint, 'EUR', ${new Date(intent.expiresAtMs)},
         now() ${world.database.unsafe(after)}
       from provider_configs where config_id = ${configId}`;
       expect(await world.askProviderOnce(place, configId, intent)).toMatchObject({ created: true });
@@ -286,6 +292,27 @@ describe("the end of an intent", () => {
     await waitFor("the commands to the station", () => world.stations.about(intent.intentId).length === 2);
     const received = world.stations.about(intent.intentId).map(({ command }) => command.type);
     expect(received).toEqual(["provider_failed", "provider_cleared"]);
+  });
+
+  test.each([
+    ["provider_money_differs", "differ", { issues: [{ issue: "amount_over", issueId: 1, nth: "1" }] }, "notified"],
+    ["provider_failed", "fail", { reason: "payment_declined" }, "payment_declined"],
+    ["provider_cleared", "clear", {}, "cleared"],
+  ] as const)("the bus has lost the station: it gets %s once it is restored", async (type, kind, detail, outcome) => {
+    const place = await world.openPlace();
+    const configId = await world.addSandboxConfig(place);
+    const intent = await world.openIntent(place, 1203);
+    const { intentId } = intent;
+    await world.askProvider(place, configId, intent);
+    const commands = () => world.stations.about(intentId).length;
+    world.stations.answer(intentId, type, () =>
+      commands() > 1 ? { ok: true, type: "accepted" } : { ok: false, code: "station_unknown" },
+    );
+    await world.database`update provider_payments set ended_at = now() where intent_id = ${intentId}`;
+    await world.database`
+      insert into provider_tasks (intent_id, kind, detail) values (${intentId}, ${kind}, ${world.database.json(detail)})`;
+    await waitFor("the task's end", async () => (await taskOf(intentId, kind))?.outcome === outcome);
+    expect(world.stations.about(intentId).map(({ command }) => command.type)).toEqual([type, type]);
   });
 
   test("after the deadline, without a withdrawal: the service polls again and clears the station", async () => {

@@ -55,6 +55,8 @@ export interface Intent {
   readonly orderDisplayNumber: number;
   readonly amountMinor: string;
   readonly currency: string;
+  /** The deadline of its collection, the same in each request. */
+  readonly expiresAtMs: number;
 }
 
 type AnyOperation = Operation<z.ZodType, z.ZodType>;
@@ -82,7 +84,6 @@ export interface ProvidersWorld {
     place: Place,
     configId: number,
     intent: Intent,
-    lifetimeMs?: number,
   ): Promise<ReplyOf<typeof paymentMessages.createProviderPayment>>;
   /** The same without repetitions. It rejects with the service's refusal. */
   askProviderOnce: ProvidersWorld["askProvider"];
@@ -134,10 +135,9 @@ export async function startProvidersWorld(
 
   const ask: ProvidersWorld["ask"] = (operation, request, timeoutMs = 15_000) =>
     call(bus.nc, operation, request, timeoutMs) as Promise<ReplyOf<typeof operation>>;
-  const askProviderOnce: ProvidersWorld["askProviderOnce"] = (place, configId, intent, lifetimeMs = 60_000) => {
+  const askProviderOnce: ProvidersWorld["askProviderOnce"] = (place, configId, intent) => {
     const { organizationId, stationId } = place;
-    const { intentId, orderDisplayNumber, amountMinor, currency } = intent;
-    const expiresAtMs = Date.now() + lifetimeMs;
+    const { intentId, orderDisplayNumber, amountMinor, currency, expiresAtMs } = intent;
     return ask(paymentMessages.createProviderPayment, {
       intentId,
       stationId,
@@ -198,7 +198,8 @@ export async function startProvidersWorld(
       const { order } = await ask(openOrder, { caller, stationId, lines });
       const { intentId } = await ask(prepareIntent, { stationId, orderId: order.orderId });
       const { orderId, orderDisplayNumber, totalMinor, currency } = order;
-      return { intentId, orderId, orderDisplayNumber, amountMinor: totalMinor, currency };
+      const expiresAtMs = Date.now() + 60_000;
+      return { intentId, orderId, orderDisplayNumber, amountMinor: totalMinor, currency, expiresAtMs };
     },
     askProvider,
     askProviderOnce,

@@ -1,4 +1,5 @@
 /** The providers service deletes its records when their retention has ended, and not before. */
+import { setTimeout as delay } from "node:timers/promises";
 import { beforeAll, expect, test } from "vitest";
 import type { Database } from "../../services/db/pool.ts";
 import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
@@ -18,9 +19,14 @@ beforeAll(async () => {
   await database`
     insert into provider_configs (organization_id, filial_id, kind, mode, name, settings)
     values (1, 1, 'emvco_generic', 'test', 'Acquirer', '{}')`;
+  await database`
+    insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
+      account, amount_minor, currency, expires_at, asked_until)
+    values (1, 1, 1, 1, 1, 'OURS', 'M-1', 1250, 'EUR', now(), now())`;
   return clone.stop;
 });
 
+const longAgo = new Date(Date.now() - (taskRetentionDays + 1) * 24 * 3_600_000);
 const remove = () => removeExpired(providersRetention({ database }), createLog({ service: "test", level: "silent" }));
 
 test("old callbacks are deleted, and their variants after a shorter time", async () => {
@@ -47,11 +53,6 @@ test("old callbacks are deleted, and their variants after a shorter time", async
 
 test("old ended tasks are deleted, and pending tasks are not", async () => {
   await database`
-    insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference,
-      account, amount_minor, currency, expires_at, asked_until)
-    values (1, 1, 1, 1, 1, 'OURS', 'M-1', 1250, 'EUR', now(), now())`;
-  const longAgo = new Date(Date.now() - (taskRetentionDays + 1) * 24 * 3_600_000);
-  await database`
     insert into provider_tasks (intent_id, kind, created_at, done_at)
     values (1, 'poll', ${longAgo}, ${longAgo}), (1, 'withdraw', ${longAgo}, null), (1, 'fail', ${longAgo}, now())`;
   await remove();
@@ -59,6 +60,19 @@ test("old ended tasks are deleted, and pending tasks are not", async () => {
     { kind: "fail" },
     { kind: "withdraw" },
   ]);
+});
+
+test("an old ended task that is taken again during the removal stays", async () => {
+  await database`
+    insert into provider_tasks (intent_id, kind, created_at, done_at) values (1, 'differ', ${longAgo}, ${longAgo})`;
+  const { removal } = await database.begin(async (tx) => {
+    await tx`update provider_tasks set done_at = null where kind = 'differ'`;
+    const removing = remove();
+    await Promise.race([removing, delay(500)]);
+    return { removal: removing };
+  });
+  await removal;
+  expect(await database`select kind from provider_tasks where kind = 'differ'`).toHaveLength(1);
 });
 
 test("old refusals are deleted, and young ones beyond a number of rows too", async () => {

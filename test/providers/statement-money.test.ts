@@ -6,6 +6,7 @@ import { prepareIntent, settleIntent } from "../../services/bus/messages/intents
 import * as issues from "../../services/bus/messages/issues.ts";
 import { voidOrder } from "../../services/bus/messages/orders.ts";
 import { listPayableOrders } from "../../services/bus/messages/payable-orders.ts";
+import { confirmMatch, rejectMatch } from "../../services/reconciliation/matches.ts";
 import { runReconciliation } from "../../services/reconciliation/matching.ts";
 import { reasonOf } from "../support/refusal-of.ts";
 import { paidBody, sendCallback } from "./emvco-callback.ts";
@@ -101,6 +102,23 @@ const attribute = ({ place }: Account, { issueId }: issues.Issue, order: Pick<In
     orderId: order.orderId,
     reason: "The slip is here",
   });
+/** The account's line, and a payment of its amount that was settled at a terminal some weeks before. */
+async function settledPayment({ place, accountId }: Account) {
+  const { organizationId, stationId, operator } = place;
+  const [row] = await world.database<{ transaction_id: number; line_id: number }[]>`
+    with o as (
+      insert into orders (organization_id, station_id, display_number, status, currency, total_minor, opened_by)
+      values (${organizationId}, ${stationId}, 9999, 'paid', 'EUR', 1250, 7) returning order_id
+    ), t as (
+      insert into transactions (organization_id, order_id, station_id, intent_id, route, amount_minor, currency, reference, attested_by,
+        settled_at)
+      select ${organizationId}, order_id, ${stationId}, 900000 + ${accountId}::bigint, 'attested_terminal', 1250, 'EUR', '', 7,
+        '2026-02-01T12:00:00Z' from o returning transaction_id
+    )
+    select transaction_id, line_id from t, statement_lines where account_id = ${accountId}`;
+  const { transaction_id: transactionId = 0, line_id: lineId = 0 } = row ?? {};
+  return { caller: operator, lineId, paymentKey: `transaction:${transactionId}`, reason: "Checked with the slip." };
+}
 const outcomes = async ({ accountId }: Account) =>
   (
     await world.database<{ reason: string }[]>`
@@ -260,6 +278,34 @@ describe("a payment of a statement account without a config", () => {
     const { orders: named } = await world.ask(issues.getIssue, asked);
     expect(named).toEqual([{ orderId: older.orderId, orderDisplayNumber: 3, stationId: place.stationId }]);
     expect((await world.ask(listPayableOrders, asked)).orders.map((order) => order.orderId)).toEqual([newer.orderId]);
+  });
+
+  test("confirmed as another payment: pays no order until a person rejects that match", async () => {
+    const account = await openAccount();
+    const issue = await unmatched(account);
+    const pair = await settledPayment(account);
+    await confirmMatch(world, { ...pair, lineIds: [pair.lineId], paymentKeys: [pair.paymentKey] });
+    const order = await world.openIntent(account.place, 1250);
+
+    expect(await reasonOf(attribute(account, issue, order))).toBe("line_confirmed");
+    expect(await transactions(order)).toEqual([]);
+
+    await rejectMatch(world, pair);
+    expect((await attribute(account, issue, order)).issue).toMatchObject({ status: "attributed" });
+  });
+
+  test("has paid an order: is no other payment, before and after the next run, and stays with that order", async () => {
+    const account = await openAccount();
+    const issue = await unmatched(account);
+    const pair = await settledPayment(account);
+    const { issue: paid } = await attribute(account, issue, await world.openIntent(account.place, 1250));
+    const confirm = () => confirmMatch(world, { ...pair, lineIds: [pair.lineId], paymentKeys: [pair.paymentKey] });
+
+    expect(await reasonOf(confirm())).toBe("line_attributed");
+    await run(account);
+    expect(await reasonOf(confirm())).toBe("line_attributed");
+    const ofOrder = { ...pair, paymentKey: `transaction:${paid.transactionId}` };
+    expect(await reasonOf(rejectMatch(world, ofOrder))).toBe("line_attributed");
   });
 
   test("without a reference: the list of payable orders is refused with the reason", async () => {

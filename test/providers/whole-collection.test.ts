@@ -109,6 +109,12 @@ describe.concurrent("a QR collection", () => {
       return issues.length > 0 && issues;
     });
     expect(issue).toMatchObject({ kind: "settlement_refused", intentId });
+    await waitFor("the notice of the issue", async () => {
+      const [notice] = await world.database<{ outcome: string | null }[]>`
+        select outcome from provider_tasks where intent_id = ${intentId} and kind = 'differ'`;
+      return notice?.outcome === "notified";
+    });
+    expect((await counter.state()).intent).toMatchObject({ status: "processing", moneyMayHaveMoved: "" });
     expect((await counter.order()).status).toBe("open");
     await change(Number(intent.amountMinor));
     const { reply } = await counter.act({ type: "intent_attest", intentId });

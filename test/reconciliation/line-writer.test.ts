@@ -28,6 +28,7 @@ interface Row {
   readonly name: string;
   readonly amountMinor: number;
   readonly day: number;
+  readonly payout?: string;
 }
 interface File {
   readonly rows: readonly Row[];
@@ -138,7 +139,7 @@ async function storeFile(accountId: number, { rows, batch }: File): Promise<Stor
   const { linesNew, linesKnown } = await database.begin(async (tx) => {
     await searchByIndex(tx, true);
     const writer = new LineWriter(tx, { importId, organizationId, accountId });
-    const lines = rows.map(({ name, amountMinor, day }, index) => {
+    const lines = rows.map(({ name, amountMinor, day, payout }, index) => {
       const record = lineRecord({
         position: index + 1,
         kind: "payment",
@@ -147,6 +148,7 @@ async function storeFile(accountId: number, { rows, batch }: File): Promise<Stor
         currency: "EUR",
         bookedOn: dayOf(day),
         providerReference: name,
+        payoutReference: payout,
       });
       if (record.type !== "line") throw new Error("The row is no line.");
       return writableLine(record.line, identityOf(name));
@@ -184,6 +186,33 @@ test("rows of two files that contradict one line: each has its amount, so that e
     select m.raw from statement_malformed m join statement_imports i using (import_id) where i.account_id = ${accountId}
     order by m.import_id`;
   expect(rows.map(({ raw }) => raw)).toEqual(["a;payment;payment;200;EUR", "a;payment;payment;300;EUR"]);
+});
+
+test("a later file names the payout of lines without one: they get it, but for those of a closed period", async () => {
+  const accountId = await openAccount();
+  const rows = ["open", "named before", "closed"].map((name) => ({
+    name,
+    amountMinor: 100,
+    day: name === "closed" ? 3 : 1,
+  }));
+  const named = rows.map((row) => (row.name === "named before" ? { ...row, payout: "P-1" } : row));
+  await storeFile(accountId, { rows: named, batch: 5 });
+  await database`
+    with k as (insert into closing_keys (key_id, public_key) values ('0123456789abcdef', sha256('')) returning key_id)
+    insert into period_closings (organization_id, account_id, kind, from_date, to_date, through_line_id, statement, statement_hash, key_id,
+      signature, closed_by, closed_by_name, closed_at, reason)
+    select ${organizationId}, ${accountId}, 'day', ${dayOf(3)}, ${dayOf(3)}, 9999999, '{}', sha256(''), key_id, sha512(''), 1, 'Rosa', now(), 'Seen.'
+    from k`;
+
+  const later = rows.map((row) => ({ ...row, payout: "P-2" }));
+  expect(await storeFile(accountId, { rows: later, batch: 2 })).toMatchObject({
+    conflicts: [],
+    counts: "0 new, 3 known",
+  });
+
+  const lines = await database<{ line: string }[]>`
+    select provider_reference || ': ' || payout_reference as line from statement_lines where account_id = ${accountId} order by line`;
+  expect(lines.map(({ line }) => line)).toEqual(["closed: ", "named before: P-1", "open: P-2"]);
 });
 
 test("files one after another, in batches of any size: the stored result equals that of whole files", async () => {

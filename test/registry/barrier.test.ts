@@ -4,6 +4,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { decodeCommit } from "../../machines/station/commit.ts";
 import { moveDevice } from "../../services/bus/messages/devices.ts";
 import { enrollDevice } from "../../services/bus/messages/enrollment-codes.ts";
+import { createFilial } from "../../services/bus/messages/filials.ts";
+import { deleteSandbox, seedSandboxStation } from "../../services/bus/messages/sandboxes.ts";
 import * as sessions from "../../services/bus/messages/sessions.ts";
 import * as users from "../../services/bus/messages/users.ts";
 import { askStation } from "../../services/bus/station-client.ts";
@@ -182,3 +184,37 @@ test.each([
   expect((await act(driver)).positions["STATION_LOG_0"]).toBeGreaterThanOrEqual(sequence ?? Number.NaN);
   expect((await station(other.stationId)).state.lease).not.toBeNull();
 });
+
+test.each([
+  ["last", true],
+  ["other", false],
+])(
+  "a repeated deletion of the %s sandbox that uses a config: the same answer as the first one",
+  async (_, ownsConfig) => {
+    const caller = fixture.owner;
+    const { filialId } = (await fixture.ask(createFilial, { caller, name: "Test street" })).filial;
+    const [{ config_id: configId }] = await fixture.sql<[{ config_id: number }]>`
+    insert into provider_configs (organization_id, filial_id, kind, mode, name, settings)
+    values (${caller.organizationId}, ${filialId}, 'sandbox', 'test', 'Sandbox', '{}') returning config_id`;
+    const wanted = { caller, filialId, configId, ownsConfig, name: "Test counter", currency: "EUR" };
+    const { sandbox, companionCode: code } = await fixture.ask(seedSandboxStation, wanted);
+    const { stationId } = sandbox.station;
+    const { credential } = await fixture.ask(enrollDevice, { address: "127.0.0.1", code });
+    const act = () => fixture.ask(deleteSandbox, { caller, sandboxId: sandbox.sandboxId });
+    await stations.stop();
+    try {
+      const first = await act();
+      expect(first).toMatchObject({ unusedConfigId: ownsConfig ? configId : null, barrier: { isUndelivered: true } });
+      const { sequence, operation } = await entry(CREDENTIALS, credential);
+      expect(operation).toBe("DEL");
+      expect(first.barrier.positions["KV_CREDENTIALS"]).toBe(sequence);
+      expect(await act()).toEqual(first);
+    } finally {
+      stations = await startStationsService(fixture.serviceDeps);
+    }
+    await expect.poll(async () => (await act()).barrier.isUndelivered, { timeout: 10_000 }).toBeUndefined();
+    const { sequence, state } = await station(stationId);
+    expect(state.status).toBe("closed");
+    expect((await act()).barrier.positions["STATION_LOG_0"]).toBe(sequence);
+  },
+);

@@ -29,8 +29,8 @@ test("a reader that continues after its last id, during changes of all kinds: ge
   const { stationId } = station;
   const { deviceId } = await newDevice(fixture, stationId);
   const work = [
-    () => fixture.ask(renameStation, { caller, stationId, name: "Renamed" }),
-    () => fixture.ask(changeDevice, { caller, deviceId, name: "Renamed" }),
+    (round: number) => fixture.ask(renameStation, { caller, stationId, name: `Name ${round}` }),
+    (round: number) => fixture.ask(changeDevice, { caller, deviceId, name: `Name ${round}` }),
     () => fixture.ask(issueEnrollmentCode, { caller, deviceId }),
     () => fixture.ask(createFilial, { caller, name: "Filial" }),
     () =>
@@ -45,7 +45,7 @@ test("a reader that continues after its last id, during changes of all kinds: ge
   let isWorking = true;
   const workers = Promise.all(
     work.map(async (act) => {
-      for (let round = 0; round < 8; round += 1) await act();
+      for (let round = 0; round < 8; round += 1) await act(round);
     }),
   ).finally(() => {
     isWorking = false;

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { DeviceStatus, StationStatus } from "../../machines/standing.ts";
+import { OPERATOR } from "../../services/bus/messages/caller.ts";
 import { moveDevice } from "../../services/bus/messages/devices.ts";
 import { enrollDevice } from "../../services/bus/messages/enrollment-codes.ts";
 import { moveStation } from "../../services/bus/messages/stations.ts";
+import { recordEvent } from "../../services/registry/sql/events.ts";
 import {
   newActiveDevice,
   newCode,
@@ -153,5 +155,30 @@ describe("a station's standing", () => {
     });
     expect((await refusalOf(newCode(fixture, deviceId))).code).toBe("conflict");
     expect((await refusalOf(newDevice(fixture, stationId))).code).toBe("conflict");
+  });
+
+  test("a code that is issued while the station closes: void too", async () => {
+    const { stationId } = await newStation(fixture);
+    const { deviceId } = await newDevice(fixture, stationId);
+    const { organizationId } = fixture.owner;
+    const waiting = async () =>
+      (
+        await fixture.sql`
+          select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+      ).length;
+    const both = await fixture.sql.begin(async (tx) => {
+      // Until this transaction ends, no other one of the organization can record its event and commit.
+      const subject = { kind: "organization", id: organizationId } as const;
+      await recordEvent(tx, { organizationId, actor: OPERATOR, action: "slow_change", subject });
+      const issued = newCode(fixture, deviceId);
+      await expect.poll(waiting).toBe(1);
+      const closed = movedStation(stationId, "CLOSE");
+      await expect.poll(waiting).toBe(2);
+      return { issued, closed };
+    });
+    const [code] = await Promise.all([both.issued, both.closed]);
+    expect(await refusalOf(fixture.ask(enrollDevice, { address: "127.0.0.1", code }))).toEqual({
+      code: "enrollment_code_invalid",
+    });
   });
 });

@@ -291,9 +291,13 @@ describe("a relay", () => {
     const entry = await fixture.newestOf(CREDENTIALS, sessionHash(77));
     expect(entry?.json()).toEqual({ deviceId: device.device_id, stationId, scopes: ["device:read"] });
     const left = await fixture.sql`
-      select payload #>> '{command,type}' as type from outbox
+      select payload #>> '{actor,kind}' as actor, payload #>> '{command,type}' as type from outbox
       where key = ${stationKey(stationId)} and delivered_at is null order by outbox_id`;
-    expect(left.map((row) => row["type"])).toEqual(["device_put", "station_put", "device_put"]);
+    expect(left.map((row) => [row["actor"], row["type"]])).toEqual([
+      ["registry", "device_put"],
+      ["system", "station_put"],
+      ["system", "device_put"],
+    ]);
     await fixture.startStations();
     await fixture.delivered();
     const commits = await fixture.commits(stationId);

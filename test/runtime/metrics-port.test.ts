@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { addGauge } from "../../services/runtime/metrics.ts";
 import { type MetricsServer, startMetrics } from "../../services/runtime/metrics-port.ts";
 import { VERSION } from "../../services/runtime/version.ts";
+import { metricSum, scrape } from "../support/scrape.ts";
 
 const started: MetricsServer[] = [];
 
@@ -39,19 +40,20 @@ describe("the metrics port", () => {
     expect(text).toContain(`device_payments_build_info{version="${VERSION}",node="${node}",process="test"} 1`);
   });
 
-  it("/healthz and /readyz: alive at once, and ready while nothing is missing", async () => {
+  it("/healthz, /readyz and the metric `ready`: alive at once, and ready while nothing is missing", async () => {
     const server = await start();
     const ask = async (path: string) => {
       const answer = await fetch(`http://127.0.0.1:${server.port}${path}`);
       return [answer.status, await answer.text()];
     };
+    const ready = async () => metricSum(await scrape(server.port), "ready");
     expect(await ask("/healthz")).toEqual([200, "alive\n"]);
-    expect(await ask("/readyz")).toEqual([503, "starting\n"]);
+    expect([await ask("/readyz"), await ready()]).toEqual([[503, "starting\n"], 0]);
     let missing: readonly string[] = [];
     server.reportReadiness(() => missing);
-    expect(await ask("/readyz")).toEqual([200, "ready\n"]);
+    expect([await ask("/readyz"), await ready()]).toEqual([[200, "ready\n"], 1]);
     missing = ["bus", "stations"];
-    expect(await ask("/readyz")).toEqual([503, "bus\nstations\n"]);
+    expect([await ask("/readyz"), await ready()]).toEqual([[503, "bus\nstations\n"], 0]);
     expect(await ask("/healthz")).toEqual([200, "alive\n"]);
   });
 

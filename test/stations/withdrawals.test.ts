@@ -7,6 +7,7 @@ import { withdrawProviderPayment } from "../../services/bus/messages/provider-pa
 import { forRequest } from "../../services/runtime/log.ts";
 import type { Service } from "../../services/runtime/service.ts";
 import { STATION_LIMITS } from "../../services/stations/limits.ts";
+import { STATION_LOG, stationLogSubject } from "../support/one-log.ts";
 import { eventually } from "../support/wait-for.ts";
 import { type ScriptedProviders, startScriptedProviders } from "./scripted-providers.ts";
 import { PROVIDER, type StationWorld, startStationWorld } from "./station-world.ts";
@@ -69,6 +70,24 @@ describe("the end of a QR collection", () => {
     expect(providers.withdrawn, "after it is recorded it is not reported again").toEqual([cancelled.intentId]);
     subscription.unsubscribe();
     expect(requestIds).toEqual(["the cancellation"]);
+  });
+
+  it("the bus loses the station before the reports of two ends: each is reported once", async () => {
+    providers = await startScriptedProviders(world);
+    await world.startHost();
+    const { stationId, intentId, orderId } = await present();
+    const cancel = (id: number) => world.ask(stationId, { type: "intent_cancel", intentId: id });
+    await providers.stop();
+    await cancel(intentId);
+    const collect = { type: "intent_create", route: "dynamic_qr", orderId, confirmsMoneyMayHaveMoved: true } as const;
+    const next = (await world.ask(stationId, collect)).intent?.intentId ?? 0;
+    await cancel(next);
+    expect(await unreported(stationId)).toEqual([intentId, next]);
+    await world.bus.jsm.streams.purge(STATION_LOG.name, { filter: stationLogSubject(stationId) });
+    providers = await startScriptedProviders(world);
+    await eventually(() => providers.withdrawn.includes(next), 2 * STATION_LIMITS.withdrawLongestPauseMs);
+    await pause(500);
+    expect(providers.withdrawn).toEqual([intentId, next]);
   });
 
   it("because its order was paid in another way: is reported", async () => {

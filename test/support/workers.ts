@@ -6,8 +6,8 @@ import { spawnSync } from "node:child_process";
  * Five workers need a tenth less time, but with five a slower machine would be too busy for some tests.
  */
 const WORKERS = 4;
-/** Tests start hundreds of processes. Where a start needs much CPU, two workers already keep both cores busy. */
-const WORKERS_WHERE_STARTS_ARE_SLOW = 2;
+/** Tests start hundreds of processes. Where a start needs much CPU, three workers keep both cores busy. */
+const WORKERS_WHERE_STARTS_ARE_SLOW = 3;
 /** An ordinary machine starts a small program within two milliseconds, and one behind a slow hypervisor takes seven or more. */
 const SLOW_START_MS = 4;
 const STARTS = 20;

@@ -1,6 +1,7 @@
 /** What owners do with endpoints, what the service changes automatically, and which secrets stay hidden. */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   getWebhookDelivery,
@@ -19,6 +20,7 @@ import {
   type WebhookEndpoint,
 } from "../../services/bus/messages/webhook-endpoints.ts";
 import { SIGNER_LIMITS } from "../../services/webhook-signer/limits.ts";
+import { deleteOldDeliveries } from "../../services/webhook-signer/sql/deliveries.ts";
 import { expectedSignature, parseSignature } from "./receiver.ts";
 import { type Fleet, refusalOf, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
@@ -68,6 +70,22 @@ describe("registration", () => {
       world.ask(registerWebhookEndpoint, { caller, consumerId, url: world.receiver.url("/live") }),
     );
     expect(refusal.code).toBe("webhook_target_refused");
+  });
+
+  test("repeated when the address is refused by now: the endpoint is already created, and stays active", async () => {
+    const { owner: caller, consumerId } = await world.openFleet();
+    const creation = { id: "the lost answer", digest: "1" };
+    const register = { caller, consumerId, url: world.receiver.url("/twice"), creation };
+    const { endpoint } = await world.ask(registerWebhookEndpoint, register);
+    // This machine is no target of a live consumer.
+    await world.database`update robotics_consumers set mode = 'live' where consumer_id = ${consumerId}`;
+    expect((await refusalOf(world.ask(registerWebhookEndpoint, register))).code).toBe("already_created");
+    const change = { caller, endpointId: endpoint.endpointId };
+    const same = await world.ask(changeWebhookEndpoint, { ...change, status: "active" });
+    expect(same.endpoint.status).toBe("active");
+    await world.ask(changeWebhookEndpoint, { ...change, status: "paused" });
+    const activation = world.ask(changeWebhookEndpoint, { ...change, status: "active" });
+    expect((await refusalOf(activation)).code).toBe("webhook_target_refused");
   });
 
   test("more than the consumer's maximum: refused, also ten at once", async () => {
@@ -403,6 +421,26 @@ describe("the list of deliveries", () => {
       [waiting, "pending"],
       [forgotten, "failed"],
     ]);
+  });
+
+  test("keeps an old delivery that is requested again during the removal", async () => {
+    const fleet = await world.openFleet();
+    const { endpointId } = await world.addEndpoint(fleet, "/resent-late");
+    await world.emitMany([fleet], 1);
+    const [delivery] = await world.untilStatus(fleet, "delivered");
+    await world.ask(changeWebhookEndpoint, { caller: fleet.owner, endpointId, status: "paused" });
+    const deliveryId = delivery?.deliveryId ?? 0;
+    await world.database`
+      update webhook_deliveries set created_at = now() - interval '3 days', ended_at = now() - interval '3 days'
+      where delivery_id = ${deliveryId}`;
+    const { removal } = await world.database.begin(async (tx) => {
+      await tx`update webhook_deliveries set status = 'pending', due_at = now() where delivery_id = ${deliveryId}`;
+      const removing = deleteOldDeliveries(world.database, { olderThanDays: 2, rows: 100 });
+      await Promise.race([removing, delay(500)]);
+      return { removal: removing };
+    });
+    await removal;
+    expect((await world.deliveries(fleet)).map((one) => one.deliveryId)).toEqual([deliveryId]);
   });
 });
 

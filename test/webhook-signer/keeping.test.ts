@@ -1,11 +1,13 @@
 /** The signer's default settings, and the records that prevent a second delivery. */
 import { readFileSync } from "node:fs";
+import { pino } from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { rotateWebhookSecretBodySchema } from "../../gateway/api/backoffice/webhook-endpoints.ts";
 import { registerWebhookEndpoint, rotateWebhookSecret } from "../../services/bus/messages/webhook-endpoints.ts";
 import { removeExpired } from "../../services/runtime/retention.ts";
 import { parseSettings } from "../../services/runtime/settings.ts";
 import { signerRetention } from "../../services/webhook-signer/retention.ts";
+import { startWebhookSignerService } from "../../services/webhook-signer/service.ts";
 import { signerSettingsSchema } from "../../services/webhook-signer/settings.ts";
 import { refusalOf, type SignerWorld, startSignerWorld, waitFor } from "./signer-world.ts";
 
@@ -49,6 +51,18 @@ test("a rotation whose request names no overlap: the old secret signs for a day"
   expect(ends[0]).toBeNull();
   expect(Math.abs((ends[1] ?? 0) - Date.now() - DAY_MS)).toBeLessThan(10_000);
   await signer.stop();
+});
+
+test("the only signer starts after events have waited for long: it takes them from the bus, and logs no loss", async () => {
+  const fleet = await world.openFleet();
+  await world.emitMany([fleet], 3);
+  await world.database`update outbox set delivered_at = now() - interval '1 minute'`;
+  const lines: string[] = [];
+  const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
+  const signer = await startWebhookSignerService({ ...world.serviceDeps, environment: world.environment, log });
+  await world.untilStatus(fleet, "unsent", 3);
+  await signer.stop();
+  expect(lines.filter((line) => line.includes("outbox"))).toEqual([]);
 });
 
 test("taken events: recorded for as long as the outbox has them, and for at least three days", async () => {

@@ -279,7 +279,7 @@ export const backofficeDeviceRoutes = [
     operation: "resetDevice",
     summary: "Reset a device",
     description:
-      "Revokes the device's credential and codes, which cannot be undone. The device is `pending` until it enrolls with a new code.",
+      "Revokes the device's credential and codes, which cannot be undone. The device is `pending` until it enrolls with a new code. A repetition acts again: it revokes a credential and a code of after the first request too.",
     replies: deviceReply,
     errors: ["not_found", "conflict"],
     awaitsEffect: true,

@@ -175,8 +175,9 @@ const seedSandbox: SessionHandler<z.infer<typeof seedBodySchema>> = async (conte
     if (ownsConfig) await disableUnused(context, { configId, reason }).catch(() => undefined);
     throw error;
   });
-  // The second call announces the config to the new station, which otherwise waits for the next announcement.
-  await deps.bus.call(ensureTestConfig, { caller, filialId });
+  // The second call announces the config to the new station. Where it fails, the station waits for the next announcement: an
+  // error would hide the codes and the password, which are shown only once.
+  await deps.bus.call(ensureTestConfig, { caller, filialId }).catch(() => undefined);
   return created(freshSandboxJson(fresh));
 };
 
@@ -189,7 +190,10 @@ const resetSandbox: SessionHandler<z.infer<typeof resetBodySchema>> = async (con
   return ok(freshSandboxJson(fresh));
 };
 
-/** A repetition finds no sandbox. It only disables the config, where the first request has ended before that. */
+/**
+ * A repetition has no sandbox to clear. It waits for the same changes, and disables the config where the first request has
+ * ended before that.
+ */
 const deleteSandbox: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const sandboxId = context.id("sandbox_id");
@@ -338,7 +342,7 @@ export const sandboxRoutes = [
     operation: "deleteSandbox",
     summary: "Delete a sandbox",
     description:
-      "Clears and closes the sandbox's station, revokes its devices and suspends its cashier. The audit log keeps its entries. If the service created or activated the provider config for a sandbox and no other sandbox uses it, the service disables it. A repetition changes nothing; only where the first request ended before it disabled the config, the repetition disables it.",
+      "Clears and closes the sandbox's station, revokes its devices and suspends its cashier. The audit log keeps its entries. If the service created or activated the provider config for a sandbox and no other sandbox uses it, the service disables it. A repetition gets the same answer and changes nothing; only where the first request ended before it disabled the config, the repetition disables it.",
     replies: { 204: { description: "It is deleted.", schema: null } },
     errors: ["not_found", "conflict", "busy"],
     awaitsEffect: true,

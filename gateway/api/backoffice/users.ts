@@ -167,7 +167,7 @@ export const userRoutes = [
     operation: "resetUserPassword",
     summary: "Give a person a new password",
     description:
-      "Ends the person's sessions at every gateway. People change their own password at `session/password/`, with the old one.",
+      "Ends the person's sessions at every gateway. A repetition acts again: it also ends the sessions that the person has opened with the new password. People change their own password at `session/password/`, with the old one.",
     body: resetUserPasswordBodySchema,
     replies: userReply,
     errors: ["not_found", "conflict"],

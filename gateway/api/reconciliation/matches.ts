@@ -284,10 +284,10 @@ export const matchRoutes = [
     path: `${matches}reject/`,
     operation: "rejectMatch",
     summary: "Reject a candidate or a match",
-    description: `No later run proposes or matches this line and this payment again, unless a person confirms them. ${AFTERWARDS}`,
+    description: `No later run proposes or matches this line and this payment again, unless a person confirms them. ${AFTERWARDS} Refuses with a \`conflict\` and the \`reason\` \`line_attributed\` what the attribution of an issue has settled.`,
     body: rejectBodySchema,
     replies: decided,
-    errors: ["not_found"],
+    errors: ["not_found", "conflict"],
     handler: rejectMatch,
   }),
 ];

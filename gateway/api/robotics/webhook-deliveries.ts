@@ -25,7 +25,7 @@ export const deliveryFields = {
   event_type: eventTypeSchema,
   status: statusSchema.meta({
     description:
-      "`pending`: it is due, or waits for its next attempt. `failed`: its attempts are used up, or its endpoint was disabled, deleted, or paused for as long as deliveries are kept; also a `webhook.test` that is under way, until it is delivered. `lapsed`: an offer that expired before it could be sent. `unsent`: the consumer had no endpoint in use; it can be read here.",
+      "`pending`: it is due, or waits for its next attempt. `failed`: its attempts are used up, its endpoint was disabled or deleted, or its endpoint was paused or its consumer suspended for as long as deliveries are kept; also a `webhook.test` that is under way, until it is delivered. `lapsed`: an offer that expired before it could be sent. `unsent`: the consumer had no endpoint in use; it can be read here.",
   }),
   created_at: eventTime.meta({
     description: "When it happened, as in the body that is sent.",

@@ -25,7 +25,7 @@ const en: KindTexts = {
   ambiguous_match: ["Several payments fit", "Choose the payment, or reject the candidates."],
   duplicate_in_statement: ["Charged twice", "Pay the second charge back to the guest."],
   possible_duplicate: ["Possibly twice", "Check whether these are one payment or several."],
-  date_out_of_window: ["Days apart", "Check that both are the same payment, and confirm the match."],
+  date_out_of_window: ["Days apart", "Check that both are the same payment, and close it with the reason."],
   fee_mismatch: ["Fee does not add up", "Ask the provider for the correct fee."],
   refund_not_registered: ["Refund", "Check who has refunded it, and close it with the reason."],
   chargeback_not_registered: [
@@ -63,7 +63,7 @@ const de: KindTexts = {
   ambiguous_match: ["Mehrere Zahlungen passen", "Die Zahlung wählen oder die Kandidaten ablehnen."],
   duplicate_in_statement: ["Doppelt belastet", "Die zweite Belastung dem Gast zurückzahlen."],
   possible_duplicate: ["Vielleicht doppelt", "Prüfen, ob es eine Zahlung ist oder mehrere."],
-  date_out_of_window: ["Tage auseinander", "Prüfen, ob es dieselbe Zahlung ist, und die Zuordnung bestätigen."],
+  date_out_of_window: ["Tage auseinander", "Prüfen, ob es dieselbe Zahlung ist, und mit dem Grund schließen."],
   fee_mismatch: ["Gebühr geht nicht auf", "Den Anbieter nach der richtigen Gebühr fragen."],
   refund_not_registered: ["Erstattung", "Prüfen, wer erstattet hat, und mit Begründung schließen."],
   chargeback_not_registered: ["Rückbelastung", "Dem Anbieter fristgerecht antworten und mit dem Ergebnis schließen."],

@@ -4,6 +4,7 @@ import { call, type Result } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
 import { keepOnePerson } from "../shared/one-person.ts";
 import type { ReplyOf } from "../shared/operations.ts";
+import { accountOf } from "./account-keys.ts";
 import { words } from "./words.ts";
 
 export type Person = ReplyOf<"GET /api/reconciliation/v1/session/">["user"];
@@ -83,13 +84,11 @@ async function loadAll<R extends { readonly has_more: boolean }, T>(
   into.value = found;
 }
 
-/** The name of an issue's account, for example of `statement:3`. */
+/** The name of the account with this key; for a provider config without an account, the config. */
 export function accountName(key: string): string {
   const [source, id = ""] = key.split(":");
-  if (source === "provider") return words().providerAccount(id);
-  const account =
-    source === "statement" ? accounts.value.find(({ account_id }) => String(account_id) === id) : undefined;
-  return account?.name ?? key;
+  const name = accountOf(accounts.value, key)?.name;
+  return name ?? (source === "provider" ? words().providerAccount(id) : key);
 }
 
 export const operatorName = (userId: number | null): string =>

@@ -114,6 +114,8 @@ export const ISSUE_CONFLICTS = [
   "not_attributable",
   /** The withdrawal of the file with its line is under way. */
   "import_withdrawing",
+  /** A person has confirmed that the line is another payment. A person must reject that match first. */
+  "line_confirmed",
   /** The amount is above what one person may attribute alone: the person can propose the attribution to another one. */
   "second_person_needed",
   /** Another proposal waits for a second person. */

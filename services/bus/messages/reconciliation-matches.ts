@@ -83,6 +83,8 @@ export const MATCH_CONFLICTS = [
   /** A run or a person has matched it with another one. A person must reject that match first. */
   "line_matched",
   "payment_matched",
+  /** The money of the line pays an order, by the attribution of an issue. */
+  "line_attributed",
   /** The payment is a report or a callback that has settled no order. A person rejects it, and attributes the line's money. */
   "nothing_settled",
 ] as const;
@@ -136,7 +138,7 @@ export const confirmMatch = once(
 
 /**
  * Decides that the line is not the payment: no later run matches or proposes them. Refuses with `not_found`,
- * `invalid_request`.
+ * `invalid_request` and, for the transaction that the line's money has paid, `conflict` with `line_attributed`.
  */
 export const rejectMatch = once(
   "reconciliation.rejectMatch",

@@ -1,7 +1,7 @@
 /**
  * Sandboxes: a test station with a display, a companion and a cashier. It uses the filial's test config of a provider
- * (contract, "Rules" 9). All operations need `organization.manage`. A deleted sandbox and another organization's id are
- * `not_found`.
+ * (contract, "Rules" 9). All operations need `organization.manage`. Another organization's id is `not_found`, and a deleted
+ * sandbox too, except for its deletion.
  */
 import { z } from "zod";
 import { once, repeatable } from "../operation.ts";
@@ -78,7 +78,7 @@ export const resetSandbox = once(
 );
 /**
  * Closes the station, revokes the devices and suspends the cashier. Returns the config that was created for sandboxes
- * and that no sandbox uses any more, also when the sandbox is deleted already. A registry of an earlier version sends no
+ * and that no sandbox uses any more. A repetition gets the same answer. A registry of an earlier version sends no
  * `deletedAtMs`.
  */
 export const deleteSandbox = repeatable(

@@ -211,6 +211,16 @@ export async function isTakenElsewhere(
   return row.is_taken;
 }
 
+/** Whether this payment has settled its intent. The transaction decides, whatever the station still knows. */
+export async function hasSettled(
+  sql: Queryable,
+  { intentId, providerReference }: { readonly intentId: number; readonly providerReference: string },
+): Promise<boolean> {
+  const rows = await sql`
+    select 1 from transactions where intent_id = ${intentId} and reference = ${providerReference}`;
+  return rows.length > 0;
+}
+
 /** The first answer counts; false when there is one already. */
 export async function markReady(
   sql: Transaction,

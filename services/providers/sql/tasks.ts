@@ -316,10 +316,11 @@ export async function hasOpenTask(
   return rows.length > 0;
 }
 
+/** Leaves out a task that another transaction takes again. */
 export async function deleteOldTasks(sql: Queryable, olderThanDays: number, rows: number): Promise<number> {
   const deleted = await sql`
     delete from provider_tasks where (intent_id, kind) in (
       select intent_id, kind from provider_tasks
-      where done_at < now() - make_interval(days => ${olderThanDays}) limit ${rows})`;
+      where done_at < now() - make_interval(days => ${olderThanDays}) limit ${rows} for update skip locked)`;
   return deleted.count;
 }

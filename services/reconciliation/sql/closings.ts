@@ -135,7 +135,7 @@ export async function lockForClose(
     select from issues where issue_id in (
       select i.issue_id from statement_accounts a join issues i
         on i.account_key = coalesce('provider:' || a.config_id, 'statement:' || a.account_id)
-      where a.account_id = ${accountId} and issue_days(i, a.time_zone) && daterange(${fromDate}::date, ${toDate}::date, '[]'))
+      where a.account_id = ${accountId} and days_of_issue(i, a.time_zone) && daterange(${fromDate}::date, ${toDate}::date, '[]'))
     order by issue_id for share`;
   return true;
 }

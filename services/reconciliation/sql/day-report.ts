@@ -1,5 +1,5 @@
 /** The sums of a filial's day. Each total is computed separately from its parts, so that a missing part is visible. */
-import type { Queryable } from "../../db/pool.ts";
+import type { Fragment, Queryable } from "../../db/pool.ts";
 
 export interface FilialDay {
   readonly organizationId: number;
@@ -32,11 +32,18 @@ export async function findInstants(
   }: { readonly day: string; readonly timeZone: string; readonly startsAtMinute: number },
 ): Promise<{ readonly from: Date; readonly to: Date }> {
   const [row] = await sql<[{ from: Date; to: Date }]>`
-    select (${day}::date::timestamp + start) at time zone ${timeZone} as from,
-      (${day}::date::timestamp + interval '1 day' + start) at time zone ${timeZone} as to
-    from (select ${startsAtMinute}::integer * interval '1 minute' as start) s`;
+    select ${firstInstant(sql, sql`begins`, timeZone)} as from,
+      ${firstInstant(sql, sql`begins + interval '1 day'`, timeZone)} as to
+    from (select ${day}::date::timestamp + ${startsAtMinute}::integer * interval '1 minute' as begins) b`;
   return row;
 }
+
+/** The first instant of a local time. Where clocks go back over it, there are two, and PostgreSQL takes the second one. */
+const firstInstant = (sql: Queryable, local: Fragment, timeZone: string): Fragment => sql`(
+  select least(later, case when earlier at time zone ${timeZone} = local then earlier end)
+  from (
+    select ${local} as local, (${local}) at time zone ${timeZone} as later,
+      (${local} - interval '1 day') at time zone ${timeZone} + interval '24 hours' as earlier) i)`;
 
 export async function listFilialAccounts(
   sql: Queryable,
@@ -117,7 +124,7 @@ export async function sumOpenIssues(sql: Queryable, filialDay: FilialDay): Promi
           or i.station_id in (
             select station_id from stations s
             where s.organization_id = ${organizationId} and s.filial_id = ${filialId} and s.sandbox = ${mode === "test"}))
-        and case when i.kind = 'malformed_line' then issue_days(i, null) @> ${day}::date
+        and case when i.kind = 'malformed_line' then days_of_issue(i, null) @> ${day}::date
           else coalesce(
             (select d.on_date = ${day}::date from run_differences d where d.issue_id = i.issue_id order by d.run_id desc limit 1),
             i.opened_at >= ${from} and i.opened_at < ${to}) end

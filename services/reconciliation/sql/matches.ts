@@ -127,11 +127,6 @@ export async function listCandidates(
     order by l.line_id`;
 }
 
-/** One decision at a time in an organization: two people never decide about one payment at once. Precedes every row lock. */
-export async function lockDecisions(sql: Transaction, organizationId: number): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtextextended('match decisions of ' || ${organizationId}::bigint, 0))`;
-}
-
 export interface DecidedLine {
   readonly line_id: number;
   readonly account_id: number;

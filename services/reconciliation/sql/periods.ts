@@ -77,7 +77,7 @@ export async function listPeriods(
     ),
     -- Each undecided issue with its days, once for all periods.
     undecided as materialized (
-      select a.account_id, issue_days(i, a.time_zone) as days
+      select a.account_id, days_of_issue(i, a.time_zone) as days
       from (select distinct account_id, config_id, time_zone from periods) a join issues i
         on i.account_key = coalesce('provider:' || a.config_id, 'statement:' || a.account_id)
       where i.organization_id = ${organizationId} and i.status in ('open', 'assigned')
@@ -132,10 +132,10 @@ const missing = (sql: Queryable): Fragment => sql`
       and not exists (
         select from issues i where i.account_key = coalesce('provider:' || p.config_id, 'statement:' || p.account_id)
           and i.kind in ('missing_in_statement', 'status_mismatch') and i.subject_key = e.payment_key and i.status <> 'ended')
-      -- A credit names several payouts, or several credits name one.
+      -- A credit names several payouts or is their sum, or several credits name one.
       and (e.source <> 'payout' or not exists (
         select from statement_accounts b join issues i on i.account_key = coalesce('provider:' || b.config_id, 'statement:' || b.account_id)
-        where b.organization_id = p.organization_id and i.kind in ('amount_over', 'amount_under') and i.status <> 'ended' and i.superseded_by is null
+        where b.organization_id = p.organization_id and i.kind in ('amount_over', 'amount_under', 'reference_mismatch') and i.status <> 'ended' and i.superseded_by is null
           and jsonb_exists((i.evidence #>> '{statement,facts,named}')::jsonb, e.payment_key)))
   union all
   select 8, 'settlement_pending', count(distinct e.intent_id)::integer, null::date

@@ -26,14 +26,18 @@ async function findOpen(sql: Transaction): Promise<void> {
   await sql`analyze run_open, run_free`;
 }
 
+/** The days by which a line may come after its payment. */
+const daysApart = (sql: Transaction) =>
+  sql`(select generate_series(${-RUN_LIMITS.earlyDays}::int, ${RUN_LIMITS.candidateDays}::int) as days)`;
+
 /**
  * Days are joined by equality, so that the join stays a hash join. A line with very many candidates is ambiguous without
  * listing them: the amount alone is too little evidence for any of them.
  */
 async function scoreCandidates(sql: Transaction, accountId: number): Promise<void> {
-  const { earlyDays, candidateDays, candidates } = RUN_LIMITS;
+  const { candidates } = RUN_LIMITS;
   const { parts } = SCORE;
-  const day = sql`(select generate_series(${-earlyDays}::int, ${candidateDays}::int) as days)`;
+  const day = daysApart(sql);
   await sql`
     insert into run_reachable
     select o.line_id, sum(c.payments) from run_open o cross join ${day} d
@@ -76,6 +80,13 @@ export async function judgeCandidates(sql: Transaction, { accountId }: RunScope)
     insert into run_diffs
     select line_id, null, 'ambiguous_match', null, jsonb_build_object('candidates', payments::text)
     from run_reachable where payments > ${RUN_LIMITS.candidates}`;
+  // None of their payments is missing: each may be that of one of the lines.
+  await sql`
+    insert into run_named_payments
+    select payment_key from run_free where (class, amount_minor, currency, settled_on) in (
+      select distinct o.class, o.amount_minor, o.currency, o.booked_on - d.days
+      from run_reachable r join run_open o using (line_id) cross join ${daysApart(sql)} d
+      where r.payments > ${RUN_LIMITS.candidates})`;
   await sql`
     with best as (
       select *, count(*) over (partition by payment_key) as of_payment

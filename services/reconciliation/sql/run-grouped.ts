@@ -99,6 +99,8 @@ export async function judgeGrouped(sql: Transaction, { accountId }: RunScope): P
       jsonb_build_object('candidates', count(distinct group_key)::text) || case when bool_and(is_clear) then jsonb_build_object(
         case when bool_and(is_of_line) then 'payments' else 'lines' end, max(parts)::text, 'sumMinor', max(sum_minor)::text,
         'differenceMinor', '0') else '{}' end
+        || case when bool_and(is_clear and is_of_line) then jsonb_build_object('named', jsonb_agg(payment_key order by payment_key)::text)
+          else '{}' end
     from run_grouped_scores group by line_id`;
   await sql`insert into run_named_payments select distinct payment_key from run_grouped`;
   await sql`analyze run_diffs, run_named_payments, run_scores`;

@@ -25,8 +25,9 @@ const TABLES = `
   create temporary table run_group_payments (group_key text, payment_key text) on commit drop;
   create temporary table run_terminals (terminal text, station_id bigint) on commit drop;
   create temporary table run_rejects (line_id bigint, reason text) on commit drop;
+  -- station_id: of a closed issue, whose payment may not be expected any more.
   create temporary table run_diffs (
-    line_id bigint, payment_key text, kind text, score integer, facts jsonb) on commit drop;
+    line_id bigint, payment_key text, kind text, score integer, facts jsonb, station_id bigint) on commit drop;
   create temporary table run_named_payments (payment_key text) on commit drop;
   create temporary table run_scores (line_id bigint, payment_key text, score integer, explanation jsonb) on commit drop;`;
 
@@ -73,7 +74,7 @@ export async function loadRunInputs(sql: Transaction, { accountId, fromDate, toD
 
 /**
  * A payment is not missing here if a line of other days or of a rival account differs from it, or has it as its best candidate.
- * Nor is a payout missing that a credit of other days names.
+ * Nor is a payout missing that a credit of other days names, or whose group a person has closed.
  */
 async function leaveHeldElsewhere(sql: Transaction, accountId: number): Promise<void> {
   await sql`
@@ -92,7 +93,7 @@ async function leaveHeldElsewhere(sql: Transaction, accountId: number): Promise<
           join statement_lines s on s.account_id = a.account_id
             and s.fingerprint = case when i.subject_key like 'line:%' then decode(substr(i.subject_key, 6), 'hex') end
         where a.account_id in (select ${accountId}::bigint union select account_id from rival_banks(${accountId}))
-          and i.kind in ('amount_over', 'amount_under') and i.status <> 'ended'
+          and i.kind in ('amount_over', 'amount_under', 'reference_mismatch') and i.status <> 'ended'
           and not exists (select from run_lines l where l.line_id = s.line_id))`;
 }
 

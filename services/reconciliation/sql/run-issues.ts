@@ -1,6 +1,7 @@
 /** The differences of a run as issues: gives them subjects, raises them, keeps decisions, ends what a run has explained. */
 import type { Fragment, Transaction } from "../../db/pool.ts";
 import { endIssues } from "../../issues/sql/ending.ts";
+import { isNamedByMoney, lineSubject, moneySubject } from "../../issues/sql/lines-of-money.ts";
 import { providerAccountKey, type RaisedIssue, raiseIssues } from "../../issues/sql/raise.ts";
 import { UNCERTAIN_KINDS } from "../kinds.ts";
 import { RUN_LIMITS } from "../limits.ts";
@@ -12,20 +13,9 @@ import type { RunScope } from "./runs.ts";
 const accountKeyOf = ({ accountId, configId }: RunScope): string =>
   configId === null ? `statement:${accountId}` : providerAccountKey(configId);
 
-/** The subject of a line, and of the money that a callback may report as well. `l` is a row of `run_lines`. */
-const lineSubject = (sql: Transaction): Fragment => sql`'line:' || encode(l.fingerprint, 'hex')`;
-const moneySubject = (sql: Transaction): Fragment => sql`
-  case when length(l.provider_key) <= 200 then 'money:' || l.provider_key
-    else 'money-sha256:' || encode(sha256(convert_to(l.provider_key, 'UTF8')), 'hex') end`;
-/**
- * Whether the money is the subject of the line's issue: the line is the first one with its reference. A bank may restart its
- * numbers each day; where no callback reports the money either, the line itself is the subject.
- */
-const isNamedByMoney = (sql: Transaction, { configId }: RunScope): Fragment => sql`(
-  l.ordinal = 0 and (l.kind <> 'bank_credit' or ${configId}::bigint is not null) and not exists (
-    select from statement_lines s join statement_lines o on o.provider_reference = s.provider_reference and o.account_id = s.account_id
-    where s.line_id = l.line_id and o.provider_reference <> '' and o.kind in ('payment', 'bank_credit')
-      and (o.ordinal, o.booked_on, o.fingerprint) < (l.ordinal, l.booked_on, l.fingerprint)))`;
+/** Whether the line's money is the subject of its issue. `l` is a row of `run_lines`. */
+const isMoney = (sql: Transaction, { configId }: RunScope): Fragment =>
+  isNamedByMoney(sql, sql`${configId}::bigint is not null`);
 /** How much more the line is than its payment or its payouts. */
 const difference = (sql: Transaction): Fragment => sql`
   coalesce(d.facts ->> 'differenceMinor', case when d.kind in ('amount_over', 'amount_under', 'tip', 'rounding') and l.currency = p.currency
@@ -42,16 +32,21 @@ const evidenceType = (sql: Transaction): Fragment => sql`
  */
 export async function keepDecided(sql: Transaction, scope: RunScope): Promise<void> {
   await sql`
-    insert into run_diffs
-    select distinct on (l.line_id) l.line_id, i.evidence #>> '{statement,facts,payment}', i.kind,
-      (i.evidence #>> '{statement,facts,score}')::integer, '{}'
-    from run_lines l join issues i on i.account_key = ${accountKeyOf(scope)} and i.kind = any (${[...UNCERTAIN_KINDS]}::text[])
-      and i.subject_key in (${lineSubject(sql)}, ${moneySubject(sql)})
-    where l.kind in ('payment', 'bank_credit') and i.status = 'closed' and i.superseded_by is null and i.source = 'statement'
-      and i.evidence_hash = issue_evidence_hash(l.amount_minor, l.currency, 'paid', 'payment')
-      and (i.subject_key like 'line:%' or ${isNamedByMoney(sql, scope)}) and ${openLine(sql)}
-    order by l.line_id, i.issue_id desc`;
-  await sql`analyze run_diffs`;
+    with kept as (
+      select distinct on (l.line_id) l.line_id, i.kind, i.station_id, i.evidence #> '{statement,facts}' as facts
+      from run_lines l join issues i on i.account_key = ${accountKeyOf(scope)} and i.kind = any (${[...UNCERTAIN_KINDS]}::text[])
+        and i.subject_key in (${lineSubject(sql)}, ${moneySubject(sql)})
+      where l.kind in ('payment', 'bank_credit') and i.status = 'closed' and i.superseded_by is null and i.source = 'statement'
+        and i.evidence_hash = issue_evidence_hash(l.amount_minor, l.currency, 'paid', 'payment')
+        and (i.subject_key like 'line:%' or ${isMoney(sql, scope)}) and ${openLine(sql)}
+      order by l.line_id, i.issue_id desc
+    ),
+    -- The payouts of a group.
+    named as (
+      insert into run_named_payments select jsonb_array_elements_text((facts ->> 'named')::jsonb) from kept
+    )
+    insert into run_diffs select line_id, facts ->> 'payment', kind, (facts ->> 'score')::integer, '{}', station_id from kept`;
+  await sql`analyze run_diffs, run_named_payments`;
   await freeUnchosen(sql, scope);
 }
 
@@ -83,7 +78,7 @@ export async function matchAttributed(sql: Transaction, scope: RunScope): Promis
       from run_lines l join issues i on i.account_key = ${accountKeyOf(scope)}
         and i.subject_key in (${lineSubject(sql)}, ${moneySubject(sql)})
       where i.status = 'attributed' and i.transaction_id is not null and l.kind in ('payment', 'bank_credit')
-        and (i.amount_minor, i.currency) = (l.amount_minor, l.currency) and (i.subject_key like 'line:%' or ${isNamedByMoney(sql, scope)})
+        and (i.amount_minor, i.currency) = (l.amount_minor, l.currency) and (i.subject_key like 'line:%' or ${isMoney(sql, scope)})
         and not exists (select from run_group_lines g where g.line_id = l.line_id)
       order by l.line_id, i.issue_id desc
     ),
@@ -103,10 +98,10 @@ async function nameDifferences(sql: Transaction, scope: RunScope): Promise<void>
   await sql`
     create temporary table run_candidates on commit drop as
     select d.line_id, d.payment_key, d.kind, d.score, ${accountKeyOf(scope)}::text as account_key,
-      case when d.kind in ('unmatched_money', 'late_money') and l.provider_key is not null and ${isNamedByMoney(sql, scope)} then ${moneySubject(sql)}
-        when d.kind = 'batch_total_mismatch' and not d.facts ? 'share' then 'batch:' || l.payout_key || ':' || l.currency
+      case when d.kind in ('unmatched_money', 'late_money') and l.provider_key is not null and ${isMoney(sql, scope)} then ${moneySubject(sql)}
+        when d.kind = 'batch_total_mismatch' and not d.facts ? 'share' then concat_ws(':', 'batch', l.payout_key, l.currency, d.facts ->> 'since')
         else coalesce(${lineSubject(sql)}, d.payment_key) end as subject_key,
-      case when d.kind <> 'unmatched_money' then p.station_id end as station_id,
+      case when d.kind <> 'unmatched_money' then coalesce(d.station_id, p.station_id) end as station_id,
       case when l.line_id is null then 'settled' else 'paid' end as evidence_status, ${evidenceType(sql)} as evidence_type,
       case when d.kind <> 'batch_total_mismatch' then coalesce(l.amount_minor, p.amount_minor)
         -- A huge sum is only in the facts.
@@ -136,23 +131,41 @@ export const rowPlace = (sql: Transaction): Fragment => sql`
 export const rowSubject = (sql: Transaction): Fragment => sql`
   'row:' || encode(sha256(convert_to(concat_ws('|', column_name, raw, place), 'UTF8')), 'hex')`;
 
-/** Malformed rows of files: one issue each. */
+/** Whether the import `f` is about other days than the run's. */
+const isOutside = (sql: Transaction, { fromDate, toDate }: RunScope): Fragment => sql`(
+  f.status = 'imported' and (f.from_date > ${toDate}::date or f.to_date < ${fromDate}::date))`;
+
+/**
+ * Malformed rows of files: one issue each, also where several files have the row. An issue names these files, and those of other
+ * days than the run's, which an earlier run has found.
+ */
 async function nameMalformed(sql: Transaction, scope: RunScope): Promise<void> {
   const { accountId, fromDate, toDate } = scope;
   await sql`
     insert into run_candidates (line_id, payment_key, kind, account_key, subject_key, evidence_status, evidence_type,
       provider_reference, on_date, is_money, evidence)
-    select null, null, 'malformed_line', ${accountKeyOf(scope)}, ${rowSubject(sql)}, 'malformed', reason, '', on_date, false,
+    select null, null, 'malformed_line', ${accountKeyOf(scope)}, subject, 'malformed', reason, '', on_date, false,
       jsonb_build_object('statement', jsonb_build_object('lineIds', '[]'::jsonb, 'differences', '[]'::jsonb, 'facts',
-        jsonb_build_object('import', import_id::text, 'line', position::text, 'column', column_name, 'reason', reason, 'row', left(raw, 500))))
+        jsonb_build_object('import', import_id::text, 'line', position::text, 'column', column_name, 'reason', reason, 'row', left(raw, 500))
+          || jsonb_strip_nulls(jsonb_build_object('imports', nullif(concat_ws(' ', earlier.imports, of_run), import_id::text)))))
     from (
-      select m.*, i.on_date, ${rowPlace(sql)} as place,
-        row_number() over (partition by m.import_id order by position) as of_import
-      from statement_malformed m join (
-        select import_id, coalesce(from_date, ended_at::date) as on_date from statement_imports
-        where account_id = ${accountId} and status = 'imported' and coalesce(from_date, ended_at::date) <= ${toDate}::date
-          and coalesce(to_date, ended_at::date) >= ${fromDate}::date) i using (import_id)
-    ) each where of_import <= ${RUN_LIMITS.malformedOfImport}`;
+      select each.*, ${rowSubject(sql)} as subject, string_agg(import_id::text, ' ') over (partition by ${rowSubject(sql)}
+        order by import_id rows between unbounded preceding and unbounded following) as of_run
+      from (
+        select m.*, i.on_date, ${rowPlace(sql)} as place,
+          row_number() over (partition by m.import_id order by position) as of_import
+        from statement_malformed m join (
+          select import_id, coalesce(from_date, ended_at::date) as on_date from statement_imports
+          where account_id = ${accountId} and status = 'imported' and coalesce(from_date, ended_at::date) <= ${toDate}::date
+            and coalesce(to_date, ended_at::date) >= ${fromDate}::date) i using (import_id)
+      ) each where of_import <= ${RUN_LIMITS.malformedOfImport}
+    ) each left join (
+      select i.subject_key, string_agg(f.import_id::text, ' ' order by f.import_id) as imports
+      from issues i cross join lateral unnest(malformed_imports(i.evidence)) as of_row (import_id) join statement_imports f using (import_id)
+      where i.account_key = ${accountKeyOf(scope)} and i.kind = 'malformed_line' and i.status in ('open', 'assigned')
+        and ${isOutside(sql, scope)}
+      group by i.subject_key
+    ) earlier on earlier.subject_key = each.subject`;
 }
 
 interface RunIssues {
@@ -169,8 +182,8 @@ interface RunIssues {
 export const EXPLAINED = "A later run has explained it.";
 
 /**
- * Raises the differences, and ends the issues of earlier runs over these days that are no longer differences. What a person has
- * closed stays closed unless its evidence has changed.
+ * Raises the differences, and ends the issues that earlier runs have found last on these days and that are no longer differences.
+ * What a person has closed stays closed unless its evidence has changed.
  */
 export async function raiseDifferences(sql: Transaction, scope: RunScope): Promise<RunIssues> {
   const { organizationId, accountId, configId, runId } = scope;
@@ -198,10 +211,15 @@ export async function raiseDifferences(sql: Transaction, scope: RunScope): Promi
       i.generation desc`;
   const ended = await endIssues(sql, {
     which: sql`
-      select d.issue_id from issues i join run_differences d using (issue_id) join reconciliation_runs r using (run_id)
+      select i.issue_id from issues i cross join lateral (
+        -- An earlier file may have had it on another day.
+        select run_id, on_date from run_differences d where d.issue_id = i.issue_id order by run_id desc limit 1) newest
+        join reconciliation_runs r using (run_id)
       where i.account_key = ${accountKeyOf(scope)} and i.status in ('open', 'assigned') and i.source = 'statement'
-        and r.account_id = ${accountId} and d.on_date between ${scope.fromDate}::date and ${scope.toDate}::date
-        and not exists (select from run_differences n where n.run_id = ${runId} and n.issue_id = d.issue_id)`,
+        and r.account_id = ${accountId} and newest.run_id <> ${runId}
+        and newest.on_date between ${scope.fromDate}::date and ${scope.toDate}::date
+        and (i.kind <> 'malformed_line' or not exists (
+          select from statement_imports f where f.import_id = any (malformed_imports(i.evidence)) and ${isOutside(sql, scope)}))`,
     reason: EXPLAINED,
   });
   return { raised, ended };

@@ -13,7 +13,7 @@ export async function nameAfterClosing(
 ): Promise<void> {
   await sql`
     create temporary table run_closings on commit drop as
-    select closing_id, from_date, to_date, through_line_id from period_closings where account_id = ${accountId}`;
+    select closing_id, from_date, to_date, through_line_id, closed_at from period_closings where account_id = ${accountId}`;
   await sql`
     insert into run_candidates (line_id, payment_key, kind, account_key, subject_key, station_id, evidence_status, evidence_type,
       amount_minor, currency, intent_id, order_id, provider_reference, on_date, is_money, evidence)
@@ -28,8 +28,9 @@ export async function nameAfterClosing(
     select null, null, 'after_closing', ${accountKey}, 'closed:' || d.kind || ':' || d.subject_key, d.station_id, d.evidence_status,
       d.evidence_type, d.amount_minor, d.currency, null, null, d.provider_reference, d.on_date, false,
       ${evidence(sql, sql`'[]'::jsonb`, sql`d.kind`)}
-    from run_candidates d left join statement_imports f
-        on d.kind = 'malformed_line' and f.import_id = (d.evidence #>> '{statement,facts,import}')::bigint
+    from run_candidates d left join lateral (
+        select f.from_date, f.to_date from unnest(malformed_imports(d.evidence)) as of_row (import_id) join statement_imports f using (import_id)
+        where d.kind = 'malformed_line') f on true
       join run_closings c on coalesce(f.from_date, d.on_date) <= c.to_date and coalesce(f.to_date, d.on_date) >= c.from_date
     where d.kind <> 'after_closing' and (d.line_id is null or d.line_id <= c.through_line_id)
       and not exists (
@@ -37,6 +38,13 @@ export async function nameAfterClosing(
         where k.closing_id = c.closing_id and i.account_key = d.account_key and i.kind = d.kind and i.subject_key = d.subject_key
           and coalesce(i.station_id, 0) = coalesce(d.station_id, 0)
           and k.evidence_hash = issue_evidence_hash(d.amount_minor, d.currency, d.evidence_status, d.evidence_type))
+      -- A person had decided it before the closing: by then it was about other days only.
+      and not exists (
+        select from issues i
+        where i.account_key = d.account_key and i.kind = d.kind and i.subject_key = d.subject_key
+          and coalesce(i.station_id, 0) = coalesce(d.station_id, 0) and i.superseded_by is null
+          and i.status in ('closed', 'attributed') and i.resolved_at < c.closed_at
+          and i.evidence_hash = issue_evidence_hash(d.amount_minor, d.currency, d.evidence_status, d.evidence_type))
     group by d.kind, d.subject_key, d.station_id, d.evidence_status, d.evidence_type, d.amount_minor, d.currency,
       d.provider_reference, d.on_date`;
 }
@@ -44,4 +52,4 @@ export async function nameAfterClosing(
 /** Names the closings that do not contain the line or the difference. */
 const evidence = (sql: Transaction, lineIds: ReturnType<typeof sql>, what: ReturnType<typeof sql>) => sql`
   jsonb_build_object('statement', jsonb_build_object('lineIds', ${lineIds}, 'differences', '[]'::jsonb,
-    'facts', jsonb_build_object('what', ${what}, 'closings', string_agg(c.closing_id::text, ' ' order by c.closing_id))))`;
+    'facts', jsonb_build_object('what', ${what}, 'closings', array_to_string(array_agg(distinct c.closing_id), ' '))))`;

@@ -184,33 +184,38 @@ export async function matchShares(sql: Transaction, { accountId }: RunScope): Pr
     from share where paid_minor + sum_minor <> 0`;
 }
 
-/** Matches payouts with the sum of the lines that name them. Lines in other currencies are not compared: no rate is known. */
+/**
+ * Matches payouts with the sum of the lines that name them. Lines in other currencies are not compared: no rate is known. A
+ * reference that is used again long after its last line names another payout.
+ */
 export async function matchBatches(sql: Transaction, { accountId }: RunScope): Promise<void> {
   await sql`
-    with converted as (
-      select payout_reference as payout_key from statement_lines
+    with uses as materialized (
+      select * from payout_uses(${accountId}, array(select distinct payout_key from run_lines where kind = 'payout' and payout_key is not null))
+    ),
+    converted as (
+      select payout_reference as payout_key, use_from from statement_lines join uses using (payout_reference, booked_on)
       where account_id = ${accountId} and kind <> 'not_money'
-        and payout_reference in (select payout_key from run_lines where kind = 'payout')
-      group by payout_reference having count(distinct currency) > 1
+      group by payout_reference, use_from having count(distinct currency) > 1
     ),
     batch as (
-      select s.payout_reference as payout_key, s.currency, nullif(count(*) filter (where s.kind <> 'payout'), 0) as lines,
+      select s.payout_reference as payout_key, u.use_from, s.currency, nullif(count(*) filter (where s.kind <> 'payout'), 0) as lines,
         sum(coalesce(s.net_minor, s.amount_minor + coalesce(s.fee_minor, 0))) filter (where s.kind <> 'payout') as sum_minor,
         sum(s.amount_minor) filter (where s.kind = 'payout') as paid_minor
-      from statement_lines s
+      from statement_lines s join uses u using (payout_reference, booked_on)
       where s.account_id = ${accountId} and s.kind not in ('planned_payout', 'payout_reversal', 'not_money')
-        and s.payout_reference in (select payout_key from run_lines where kind = 'payout')
-      group by s.payout_reference, s.currency
+      group by s.payout_reference, u.use_from, s.currency
     ),
     payout as (
-      select l.line_id, l.payout_key, l.currency, b.lines, b.sum_minor, b.paid_minor,
-        l.payout_key in (select payout_key from converted) is true as is_converted
-      from run_lines l left join batch b on b.payout_key = l.payout_key and b.currency = l.currency
+      select l.line_id, l.payout_key, nullif(u.use_from, '-infinity')::text as since, l.currency, b.lines, b.sum_minor, b.paid_minor,
+        (l.payout_key, u.use_from) in (select payout_key, use_from from converted) is true as is_converted
+      from run_lines l left join uses u on u.payout_reference = l.payout_key and u.booked_on = l.booked_on
+        left join batch b on b.payout_key = l.payout_key and b.use_from = u.use_from and b.currency = l.currency
       where l.kind = 'payout' and not exists (select from run_group_lines g where g.line_id = l.line_id)
         and not exists (select from run_diffs d where d.line_id = l.line_id)
     ),
     matched as (
-      select *, 'batch:' || ${accountId}::bigint || ':' || payout_key || ':' || currency as group_key
+      select *, concat_ws(':', 'batch', ${accountId}::bigint, payout_key, currency, since) as group_key
       from payout where not is_converted and lines is not null and paid_minor + sum_minor = 0
     ),
     of_line as (insert into run_group_lines select group_key, line_id from matched),
@@ -219,8 +224,8 @@ export async function matchBatches(sql: Transaction, { accountId }: RunScope): P
     differing as (
       insert into run_diffs
       select line_id, null, 'batch_total_mismatch', null,
-        jsonb_build_object('payoutMinor', paid_minor::text, 'linesMinor', sum_minor::text, 'lines', lines::text,
-          'differenceMinor', (paid_minor + sum_minor)::text)
+        jsonb_strip_nulls(jsonb_build_object('payoutMinor', paid_minor::text, 'linesMinor', sum_minor::text, 'lines', lines::text,
+          'differenceMinor', (paid_minor + sum_minor)::text, 'since', since))
       from payout where not is_converted and lines is not null and paid_minor + sum_minor <> 0
     )
     insert into run_rejects

@@ -19,6 +19,7 @@ export interface KnownLine {
   readonly line_id: number;
   readonly amount_minor: string;
   readonly currency: string;
+  readonly payout_reference: string;
 }
 
 /** The columns of a line, in the order of `fieldsOf`. */
@@ -127,12 +128,33 @@ export async function findLines(
 ): Promise<ReadonlyMap<string, KnownLine>> {
   const array = `{${fingerprints.map((hex) => `"\\\\x${hex}"`).join(",")}}`;
   const rows = await sql<(KnownLine & { fingerprint: string })[]>`
-    select encode(f.fingerprint, 'hex') as fingerprint, l.line_id, l.amount_minor::text as amount_minor, l.currency
+    select encode(f.fingerprint, 'hex') as fingerprint, l.line_id, l.amount_minor::text as amount_minor, l.currency,
+      l.payout_reference
     from unnest(${array}::text::bytea[]) as f (fingerprint) cross join lateral (
       select * from statement_lines l
       where (l.account_id, l.fingerprint) >= (${accountId}, f.fingerprint) and (l.account_id, l.fingerprint) <= (${accountId}, f.fingerprint)
       order by l.account_id, l.fingerprint limit 1) l`;
   return new Map(rows.map((row) => [row.fingerprint, row]));
+}
+
+/** The payout of a line, which no file before has named. */
+export interface NamedPayout {
+  readonly lineId: number;
+  readonly payoutReference: string;
+}
+
+/**
+ * Adds the payouts to lines that have none: an export before the payout does not name it. A line of a closed period stays as it
+ * is. The transaction has the account, so no period is closed meanwhile.
+ */
+export async function addPayouts(sql: Transaction, accountId: number, payouts: readonly NamedPayout[]): Promise<void> {
+  await sql`
+    update statement_lines l set payout_reference = p.reference
+    from unnest(${payouts.map(({ lineId }) => lineId)}::bigint[], ${payouts.map((payout) => storedText(payout.payoutReference))}::text[])
+      as p (line_id, reference)
+    where l.line_id = p.line_id and l.payout_reference = '' and not exists (
+      select from period_closings c where c.account_id = ${accountId} and l.booked_on between c.from_date and c.to_date
+        and l.line_id <= c.through_line_id)`;
 }
 
 /** Takes `count` line ids, in rising order; each is greater than those of all lines that the account has had. */

@@ -27,7 +27,8 @@ export interface SwitchChange {
 
 /**
  * Turns the switch on or off. Its row is locked until the transaction ends, so that revisions grow in the order of the
- * commits. Returns the row as it is now, and whether this has changed it: a switch that was never on counts as off.
+ * commits. Returns the row as it is now, and whether this has changed it. A switch that was never on counts as off: turning
+ * it off stores nothing, and returns a row of this request.
  */
 export async function setKillSwitch(
   sql: Transaction,
@@ -35,7 +36,7 @@ export async function setKillSwitch(
 ): Promise<{ readonly row: KillSwitchRow; readonly isChanged: boolean }> {
   const { kind, id, organizationId, isOn, reason, actor } = change;
   // Inserted as off and then updated, so that the first change is the same case as any later one.
-  await sql`
+  const inserted = await sql`
     insert into kill_switches (subject_kind, subject_id, organization_id, is_on, reason,
       changed_by_kind, changed_by_id, changed_by_name, revision)
     values (${kind}, ${id}, ${organizationId}, false, ${reason}, ${actor.kind}, ${actor.id}, ${actor.name},
@@ -47,8 +48,10 @@ export async function setKillSwitch(
       revision = greatest(revision + 1, (extract(epoch from clock_timestamp()) * 1000)::bigint)
     where subject_kind = ${kind} and subject_id = ${id} and is_on <> ${isOn} returning *`;
   if (changed !== undefined) return { row: changed, isChanged: true };
-  const [row] = await sql<[KillSwitchRow]>`
-    select * from kill_switches where subject_kind = ${kind} and subject_id = ${id}`;
+  const known = sql`kill_switches where subject_kind = ${kind} and subject_id = ${id}`;
+  const [row] = await (inserted.count === 1
+    ? sql<[KillSwitchRow]>`delete from ${known} returning *`
+    : sql<[KillSwitchRow]>`select * from ${known}`);
   return { row, isChanged: false };
 }
 

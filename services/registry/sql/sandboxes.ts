@@ -99,9 +99,9 @@ export async function getDeletedSandbox(
   sql: Transaction,
   organizationId: number,
   sandboxId: number,
-): Promise<{ readonly config_id: number; readonly deleted_at: Date } | undefined> {
-  const [row] = await sql<{ config_id: number; deleted_at: Date }[]>`
-    select config_id, deleted_at from sandboxes
+): Promise<(SandboxRow & { readonly deleted_at: Date }) | undefined> {
+  const [row] = await sql<(SandboxRow & { readonly deleted_at: Date })[]>`
+    select * from sandboxes
     where organization_id = ${organizationId} and sandbox_id = ${sandboxId} and deleted_at is not null`;
   return row;
 }

@@ -174,7 +174,7 @@ export async function deleteOldKnownAddresses(sql: Queryable, { olderThanDays, r
   const result = await sql`
     delete from known_addresses where (user_id, address_hash) in (
       select user_id, address_hash from known_addresses
-      where last_login_at <= now() - ${olderThanDays}::float8 * interval '1 day' limit ${rows})`;
+      where last_login_at <= now() - ${olderThanDays}::float8 * interval '1 day' limit ${rows} for update skip locked)`;
   return result.count;
 }
 
@@ -203,7 +203,7 @@ export async function deleteOldKnownBrowsers(sql: Queryable, { olderThanDays, ro
   const result = await sql`
     delete from known_browsers where (user_id, token_hash) in (
       select user_id, token_hash from known_browsers
-      where last_login_at <= now() - ${olderThanDays}::float8 * interval '1 day' limit ${rows})`;
+      where last_login_at <= now() - ${olderThanDays}::float8 * interval '1 day' limit ${rows} for update skip locked)`;
   return result.count;
 }
 
@@ -211,6 +211,7 @@ export async function deleteOldKnownBrowsers(sql: Queryable, { olderThanDays, ro
 export async function deleteOldLoginAttempts(sql: Queryable, rows: number): Promise<number> {
   const result = await sql`
     delete from login_attempts where key in (
-      select key from login_attempts where expire < extract(epoch from now()) * 1000 limit ${rows})`;
+      select key from login_attempts where expire < extract(epoch from now()) * 1000
+      limit ${rows} for update skip locked)`;
   return result.count;
 }

@@ -71,14 +71,22 @@ export const lockStation = async (
   stationId: number,
 ): Promise<StationRow | undefined> => await getStation(tx, organizationId, stationId, tx`for update`);
 
-/** The sandbox station of that seed, unless it was closed. */
-export async function getSeededStation(
-  sql: Queryable,
+/** The station, which no other transaction changes until this one ends. Several transactions may hold it at once. */
+export const holdStation = async (
+  tx: Transaction,
+  organizationId: number,
+  stationId: number,
+): Promise<StationRow | undefined> => await getStation(tx, organizationId, stationId, tx`for share`);
+
+/** The sandbox station of that seed, unless it was closed; held as above. */
+export async function holdSeededStation(
+  sql: Transaction,
   organizationId: number,
   seed: string,
 ): Promise<StationRow | undefined> {
   const [row] = await sql<StationRow[]>`
-    select * from stations where organization_id = ${organizationId} and seed = ${seed} and status <> 'closed'`;
+    select * from stations where organization_id = ${organizationId} and seed = ${seed} and status <> 'closed'
+    for share`;
   return row;
 }
 

@@ -160,7 +160,8 @@ function missingCommands(
     ...known.orders.filter((order) => !hasOrder(state, order)).map((order) => ({ type: "order_put" as const, order })),
   ];
   return [
-    ...registry.map((command) => ({ actor: { kind: "registry", id: 0 } as const, command })),
+    // A recovery is no act of the operator, whom `registry` means.
+    ...registry.map((command) => ({ actor: { kind: "system", id: 0 } as const, command })),
     ...settlement.map((command) => ({ actor: { kind: "settlement", id: 0 } as const, command })),
   ];
 }

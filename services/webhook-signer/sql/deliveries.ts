@@ -243,7 +243,7 @@ export async function endPending(sql: Transaction, endpointIds: readonly number[
 
 /**
  * Deletes deliveries that ended long ago, and their attempts. Returns how many. No delivery ends before its event, so the
- * index by `created_at` finds them.
+ * index by `created_at` finds them. Leaves out a delivery that another transaction has locked: it may be requested again.
  */
 export async function deleteOldDeliveries(sql: Database, { olderThanDays, rows }: ExpiredRows): Promise<number> {
   const result = await sql`
@@ -252,7 +252,7 @@ export async function deleteOldDeliveries(sql: Database, { olderThanDays, rows }
         select delivery_id from webhook_deliveries
         where status <> 'pending' and created_at < now() - ${olderThanDays}::float8 * interval '1 day'
           and coalesce(ended_at, created_at) < now() - ${olderThanDays}::float8 * interval '1 day'
-        limit ${rows})
+        limit ${rows} for update skip locked)
       returning delivery_id
     ), attempts as (
       delete from webhook_attempts a using old where a.delivery_id = old.delivery_id

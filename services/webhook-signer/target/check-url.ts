@@ -16,6 +16,7 @@ export const TARGET_REFUSALS = [
   "host_not_public",
   "port_not_allowed",
   "not_canonical",
+  "not_visible_ascii",
   "too_many_addresses",
 ] as const;
 export type TargetRefusal = (typeof TARGET_REFUSALS)[number];
@@ -32,7 +33,10 @@ export const TARGET_REFUSAL_SENTENCES: Readonly<Record<TargetRefusal, string>> =
   fragment: "The address must not hold a fragment.",
   host_not_public: `The host is not a public one, or not all of its addresses are. ${DEVELOPMENT}`,
   port_not_allowed: "A webhook goes to port 443 or 8443 only.",
-  not_canonical: "The address is not written as it is read; write the host in small ASCII letters or plain digits.",
+  not_canonical:
+    "The address is not written as it is read; begin it with https:// and write the host in ASCII letters or plain digits.",
+  not_visible_ascii:
+    "Write the whole address in visible ASCII, without spaces and backslashes; encode other characters as %XX.",
   too_many_addresses: "The host has too many addresses.",
 };
 
@@ -81,7 +85,9 @@ export function checkTargetUrl(raw: string, { loopback }: { readonly loopback: L
   if (raw.includes("#")) return refused("fragment");
   if (!isLoopback && !isPublicHost(url.hostname)) return refused("host_not_public");
   if (!isLoopback && !PORTS.has(url.port)) return refused("port_not_allowed");
-  if (!isCanonical(raw, url)) return refused("not_canonical");
+  // Spaces around the address are no defect of its host.
+  if (!isCanonical(raw.trim(), url)) return refused("not_canonical");
+  if (!PLAIN.test(raw) || raw.includes("\\")) return refused("not_visible_ascii");
   // The parsed URL is stored and sent, and its escapes make it longer.
   if (url.href.length > BOUNDS.webhookUrlCharacters) return refused("too_long");
   return { ok: true, url };
@@ -120,7 +126,7 @@ function authorityOf(raw: string): string {
  * default port may be written out.
  */
 function isCanonical(raw: string, url: URL): boolean {
-  if (!PLAIN.test(raw) || raw.includes("\\") || url.hostname.endsWith(".")) return false;
+  if (url.hostname.endsWith(".")) return false;
   const written = /^([a-z]+:\/\/[^/?]*)/i.exec(raw)?.[1]?.toLowerCase();
   const defaultPort = url.protocol === "https:" ? ":443" : ":80";
   return written === url.origin || (url.port === "" && written === `${url.origin}${defaultPort}`);

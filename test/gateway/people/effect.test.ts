@@ -226,7 +226,6 @@ const USED_UP: Readonly<Record<string, number>> = {
   cashier_change_password: 400,
   reconciliation_change_password: 400,
   backoffice_create_provider_config: 409,
-  backoffice_delete_sandbox: 404,
 };
 
 function sendRequest(route: Route, request: TestRequest): Promise<Answer> {
@@ -251,6 +250,12 @@ const rows = FLAGGED.map((route) => ({ operation: route.operationId, route }));
 async function outboxIsEmpty(): Promise<void> {
   const [row] = await database<[{ count: number }]>`select count(*) as count from outbox where delivered_at is null`;
   expect(row.count).toBe(0);
+}
+
+async function countEvents(): Promise<number> {
+  const [row] = await database<[{ count: number }]>`
+    select (select count(*) from registry_events) + (select count(*) from provider_events) as count`;
+  return row.count;
 }
 
 describe("REQUESTS", () => {
@@ -298,8 +303,22 @@ describe("a change while the relay is stopped", () => {
   /** Settlement notifies the station of these changes without the relay. */
   const ORDERS = ["cashier_open_order", "cashier_change_order", "cashier_void_order"];
   const late = rows.filter(({ operation }) => !ORDERS.includes(operation));
+  /** A repetition of these acts again (design §5). */
+  const ACTS_AGAIN = [
+    "backoffice_reset_device",
+    "backoffice_reset_sandbox",
+    "backoffice_reset_user_password",
+    "platform_reset_owner_password",
+  ];
+  /** The repetitions that have an entry in the audit log. */
+  const recorded = new Set<string>();
   /** The test sends each of these twice while the relay is stopped. */
-  const TWICE = ["backoffice_suspend_device", "backoffice_suspend_user", "backoffice_freeze_station"];
+  const TWICE = [
+    "backoffice_suspend_device",
+    "backoffice_suspend_user",
+    "backoffice_freeze_station",
+    "backoffice_delete_sandbox",
+  ];
   let signedOut: Answer;
   /** The device's snapshot, read with its new credential: first while the relay is stopped, then later. */
   let snapshots: readonly Answer[];
@@ -339,8 +358,13 @@ describe("a change while the relay is stopped", () => {
     snapshots = [...snapshots, await readSnapshot()];
     const { token } = requests.get("cashier_log_out") ?? {};
     signedOut = await send(system.baseUrl, "GET", "/api/cashier/v1/session/", { token: token ?? "" });
-    for (const { operation, route } of rows)
+    let before = await countEvents();
+    for (const { operation, route } of rows) {
       later.set(operation, await sendRequest(route, requests.get(operation) ?? {}));
+      const now = await countEvents();
+      if (now > before) recorded.add(operation);
+      before = now;
+    }
   });
 
   it.each(rows.filter(({ operation }) => ORDERS.includes(operation)))(
@@ -383,6 +407,14 @@ describe("a change while the relay is stopped", () => {
       expect(answer.body ?? {}).not.toHaveProperty("effective");
     },
   );
+
+  it("a repetition changes nothing more: the audit log has no entry of it, except where it acts again", () => {
+    // A second creation or log-in makes another thing, and these rows freeze and unfreeze the same thing in turn.
+    const isAnother = ({ operation, route }: (typeof rows)[number]): boolean =>
+      statusOf(route) === 201 || /_log_in$|freeze_(?:organization|platform)$/.test(operation);
+    const changes = rows.filter((row) => recorded.has(row.operation) && !isAnother(row));
+    expect(changes.map(({ operation }) => operation).toSorted()).toEqual(ACTS_AGAIN);
+  });
 
   it("a log-out: takes effect without another request once the relay delivers again", () => {
     expect(signedOut).toMatchObject({ status: 401, body: { code: "session_invalid" } });

@@ -1,4 +1,5 @@
 /** What the owner reads over HTTP about the day: orders, payments, the lease of each station, and active collections. */
+import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import type { activeIntentsSchema } from "../../../gateway/api/backoffice/intents.ts";
@@ -7,6 +8,7 @@ import type { overviewSchema } from "../../../gateway/api/backoffice/overview.ts
 import type { paymentsSchema } from "../../../gateway/api/backoffice/payments.ts";
 import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
 import type { orderSchema, ordersSchema } from "../../../gateway/api/cashier/orders.ts";
+import { BOUNDS } from "../../../services/bus/bounds.ts";
 import { send } from "../../support/http.ts";
 import { logIn, type Person } from "../../support/people.ts";
 import { addOrganization } from "../../support/second-organization.ts";
@@ -199,5 +201,39 @@ describe("another organization's owner", () => {
     const foreign = `leases/?filial_id=${system.sandbox.filialId}`;
     expect(await stranger.good("GET", foreign)).toMatchObject({ leases: [], has_more: false });
     await stranger.refused("not_found", "GET", `orders/${orders[0]?.order_id}/`);
+  });
+
+  it("is suspended while an export is sent: the answer breaks off, and has no payment of after that", async () => {
+    const details = { email: "second@elsewhere.example", password: "a long enough password" };
+    const body = { ...details, name: "Second", role: "owner" };
+    const { user_id } = await stranger.good<{ user_id: number }>("POST", "users/", { body });
+    const second = await logIn(system.baseUrl, "backoffice", details);
+    const { filial_id } = await stranger.good<{ filial_id: number }>("POST", "filials/", { body: { name: "Far" } });
+    const place = { filial_id, name: "Far counter", currency: "EUR" };
+    const { station_id } = await stranger.good<{ station_id: number }>("POST", "stations/", { body: place });
+    const sql = postgres(system.database.url, { max: 2 });
+    const { count } = await sql`
+      insert into payments (intent_id, organization_id, filial_id, station_id, sandbox, version, route, status,
+        amount_minor, currency, order_id, order_display_number, created_at, ended_at)
+      select 7000000000 + n, organization_id, filial_id, station_id, false, 1, 'cash', 'succeeded', 100, 'EUR', n, 1,
+        now(), now() from stations, generate_series(1, ${2 * BOUNDS.listed}::int) n where station_id = ${station_id}`;
+    const exported = () =>
+      send(system.baseUrl, "GET", "/api/backoffice/v1/exports/payments/", { token: second.token }).then(
+        ({ status, text }) => [status, text.trimEnd().split("\r\n").length],
+        () => "broken off",
+      );
+    expect(await exported()).toEqual([200, 1 + count]);
+    const { cut } = await sql.begin(async (tx) => {
+      // The first page waits for this lock, so the session ends before the second page.
+      await tx`lock table payments in access exclusive mode`;
+      const asked = exported();
+      const waits = async () =>
+        (await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%with page as%'`).length;
+      await expect.poll(waits, { timeout: 10_000, interval: 20 }).toBe(1);
+      await stranger.good("POST", `users/${user_id}/suspend/`);
+      return { cut: asked };
+    });
+    expect(await cut).toBe("broken off");
+    await sql.end();
   });
 });

@@ -109,6 +109,44 @@ describe("an open period", () => {
     expect(await close(world, accountId, { fromDate: "2026-03-20" })).toMatchObject({ issues: 1 });
   });
 
+  const APRIL = { from: "2026-04-01", to: "2026-04-30" };
+  /** A file of March and one of April, which end with the same text. */
+  async function importFooters(): Promise<number> {
+    const { accountId, importId } = await readyDay();
+    const later = await world.importLines(accountId, [await matching("2026-04-10")], APRIL);
+    await world.database`
+      insert into statement_malformed (import_id, position, column_name, reason, raw)
+      select id, 2, 'Amount', 'It is no amount.', 'No warranty' from unnest(${[importId, later]}::bigint[]) id`;
+    return accountId;
+  }
+  const runApril = async (accountId: number) => {
+    const outcome = await world.run(accountId, APRIL);
+    await world.database`delete from wanted_runs where organization_id = ${world.organizationId}`;
+    return outcome;
+  };
+
+  test("a row that two files of different months have: the days of both stay open, after runs over each of them", async () => {
+    const accountId = await importFooters();
+    await run(accountId);
+    for (const runAgain of [runApril, run]) {
+      await runAgain(accountId);
+      for (const fromDate of ["2026-03-20", "2026-04-20"])
+        expect(await stateOf(world, accountId, { fromDate })).toEqual(["open", "issues_undecided"]);
+    }
+  });
+
+  test("a row that two files of different months have, closed with the first one: no alarm after the closings of both", async () => {
+    const accountId = await importFooters();
+    await run(accountId);
+    await decideAll(accountId);
+    await close(world, accountId, { fromDate: "2026-03-20" });
+    await runApril(accountId);
+    await close(world, accountId, { fromDate: "2026-04-20" });
+
+    await run(accountId);
+    expect((await runApril(accountId)).kinds).toEqual(["malformed_line"]);
+  });
+
   test.each([
     ["held", "import_held"],
     ["needs_format", "import_unfinished"],

@@ -183,6 +183,17 @@ describe("the report of a day", () => {
     for (const offset of ["+02:00", "+0200"]) expect(await refusalOf(beginning(offset))).toBe("invalid_request");
   });
 
+  test("clocks go back to midnight: the day begins at the first midnight, where the day before ends", async () => {
+    const request = { caller: operator(world), filialId: world.filialId, mode: "live" as const, startsAtMinute: 0 };
+    const instants = async (day: string) => {
+      const { fromMs, toMs } = await reportDay(world, { ...request, day, timeZone: "Atlantic/Azores" });
+      return [fromMs, toMs].map((ms) => new Date(ms).toISOString());
+    };
+    const first = "2026-10-25T00:00:00.000Z";
+    expect(await instants("2026-10-24")).toEqual(["2026-10-24T00:00:00.000Z", first]);
+    expect(await instants("2026-10-25")).toEqual([first, "2026-10-26T01:00:00.000Z"]);
+  });
+
   test("each time zone that a request may name: PostgreSQL and the runtime have the same clock", async () => {
     const names = Intl.supportedValuesOf("timeZone").map((name) => canonicalTimeZone(name) ?? "");
     expect(names).not.toContain("");

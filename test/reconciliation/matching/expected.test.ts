@@ -57,6 +57,27 @@ describe("days", () => {
     expect(issues.map((row) => row["status"])).toEqual(["open"]);
   });
 
+  test("a difference that a corrected file has on another day: a run over the earlier day does not end it", async () => {
+    const world = await running.openWorld();
+    const account = world.qrAccountId;
+    const statusOf = async () =>
+      (await world.database`select status from issues where organization_id = ${world.organizationId}`)[0];
+    await world.importLines(account, [lineOf("R", 500, { day: "2026-03-19" })]);
+    await world.run(account);
+    await world.withdraw(account);
+    await world.run(account);
+    expect(await statusOf()).toMatchObject({ status: "ended" });
+    await world.importLines(account, [lineOf("R", 500, { day: "2026-03-20" })]);
+    await world.run(account);
+
+    await world.run(account, { from: "2026-03-19", to: "2026-03-19" });
+
+    expect(await statusOf()).toMatchObject({ status: "open" });
+    await world.withdraw(account);
+    await world.run(account, { from: "2026-03-20", to: "2026-03-20" });
+    expect(await statusOf()).toMatchObject({ status: "ended" });
+  });
+
   test.each([
     ["a line with another amount", { kind: "payment", amountMinor: 600, providerReference: "a" }, []],
     ["a candidate", { kind: "payment", amountMinor: 500, providerReference: "typed wrong" }, []],
@@ -226,6 +247,22 @@ describe("accounts", () => {
     await world.importLines(second, [lineOf("new", 900)]);
     await world.pay({ route: "attested_terminal", reference: "SLIP-4712", amountMinor: 800 });
     expect((await world.run(second)).kinds).toEqual(["missing_in_statement", "unmatched_money"]);
+  });
+
+  test("an account that was replaced: a payment that was missing there is not missing again at its successor", async () => {
+    const world = await running.openWorld();
+    const next = await world.addAccount("new terminals");
+    const june = { from: "2025-06-01", to: "2025-06-30" };
+    const day = "2025-06-10";
+    await world.importLines(world.terminalAccountId, [lineOf("old", 700, { day })], june);
+    await world.importLines(next, [lineOf("new", 900, { day })], june);
+    await world.pay({ route: "attested_terminal", reference: "SLIP-4712", amountMinor: 800, day });
+    expect((await world.run(world.terminalAccountId, june)).kinds).toEqual(["missing_in_statement", "unmatched_money"]);
+
+    // Its statements end now, long before those of its successor.
+    await world.importLines(next, [lineOf("newer", 910)]);
+
+    expect((await world.run(next, june)).kinds).toEqual(["unmatched_money"]);
   });
 
   const OLD_DAYS = { from: "2026-03-01", to: "2026-03-15" };

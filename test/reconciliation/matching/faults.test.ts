@@ -55,6 +55,9 @@ const added =
 
 const EQUAL: Line = { name: "equal-1", amountMinor: 555, text: "CARD", day: "2026-03-11" };
 
+/** More than `RUN_LIMITS.candidates`. */
+const COFFEES = Array.from({ length: 21 }, (_, index) => `coffee-${index}`);
+
 const FAULTS: Record<string, Fault> = {
   none: { kinds: [] },
   "none, at terminals": { atTerminal: true, kinds: [] },
@@ -145,6 +148,13 @@ const FAULTS: Record<string, Fault> = {
       { name: "equal-2", amountMinor: 555, text: "CARD" },
     ),
     kinds: ["ambiguous_match", "ambiguous_match"],
+  },
+  "more equal rows without a reference than a line can have candidates, and their payments": {
+    before: async (world) => {
+      for (const coffee of COFFEES) await world.pay({ reference: `tx-${coffee}`, amountMinor: 300 });
+    },
+    lines: added(...COFFEES.map((name) => ({ name, amountMinor: 300, text: "CARD" }))),
+    kinds: COFFEES.map(() => "ambiguous_match"),
   },
   "a refund": {
     lines: added({ name: "refund", kind: "refund", amountMinor: -1000, paymentReference: "tx-aaaa" }),

@@ -100,6 +100,19 @@ describe("one credit that is the sum of several payouts", () => {
     for (const _ of [1, 2]) expect((await rejected.world.run(rejected.bankId)).lines).toEqual({ C: "unmatched_money" });
   });
 
+  test("is closed by a person: none of its payouts is missing, also in a run without the day of the credit", async () => {
+    const { world, bankId } = await openScene([payout("P1", 3000), payout("P2", 4100)], [credit("C", 7100)]);
+    await world.run(bankId);
+    await world.database`
+      update issues set status = 'closed', resolved_at = now(), resolved_by = 7, reason = 'Seen.' where organization_id = ${world.organizationId}`;
+
+    expect(await world.run(bankId)).toMatchObject({
+      lines: { C: "reference_mismatch" },
+      kinds: ["reference_mismatch"],
+    });
+    expect((await world.run(bankId, { to: "2026-03-10" })).kinds).toEqual([]);
+  });
+
   test.each([
     ["one minor unit more", [payout("P1", 3000), payout("P2", 4100)], credit("C", 7101)],
     ["payouts of two accounts", [payout("P1", 3000)], credit("C", 7100)],

@@ -267,6 +267,20 @@ describe("groups and decisions", () => {
     expect({ kinds, resultHash }).toEqual({ kinds: ["reference_mismatch"], resultHash: before.resultHash });
   });
 
+  test("a closed line whose payment another account shows since: stays closed", async () => {
+    const world = await running.openWorld();
+    const { database, qrAccountId, configId, terminalAccountId } = world;
+    await database`update statement_accounts set config_id = null where account_id = ${qrAccountId}`;
+    await world.pay({ reference: "a", amountMinor: 500 });
+    await world.importLines(terminalAccountId, [lineOf("typed-wrong", 500)]);
+    expect((await world.run(terminalAccountId)).kinds).toEqual(["reference_mismatch"]);
+    await closeAll(world);
+    await database`update statement_accounts set config_id = ${configId} where account_id = ${qrAccountId}`;
+
+    expect((await world.run(terminalAccountId)).kinds).toEqual(["reference_mismatch"]);
+    expect(await issuesOf(world)).toEqual([{ kind: "reference_mismatch", status: "closed", generation: 1 }]);
+  });
+
   test("credits of a bank that numbers its entries again each day: one issue each, with one decision each", async () => {
     const world = await running.openWorld();
     const bank = await world.addAccount("bank");
@@ -304,6 +318,34 @@ describe("groups and decisions", () => {
     ]);
     const days = { from: "2025-03-01", to: "2026-03-31" };
     expect((await world.run(world.qrAccountId, days)).kinds).toEqual(["unmatched_money", "unmatched_money"]);
+  });
+
+  test("a payout reference that is used again: the earlier payout and its credit stay, and the later ones match", async () => {
+    const world = await running.openWorld();
+    const bank = await world.addAccount("bank");
+    for (const [name, amountMinor, month] of [
+      ["old", 700, "2025-07"],
+      ["new", 900, "2026-03"],
+    ] as const) {
+      const days = { from: `${month}-01`, to: `${month}-31` };
+      const line = { payoutReference: "45", day: `${month}-10` };
+      await world.importLines(
+        world.terminalAccountId,
+        [
+          { ...line, name: `${name} sale`, kind: "adjustment", amountMinor },
+          { ...line, name: `${name} payout`, kind: "payout", amountMinor: -amountMinor },
+        ],
+        days,
+      );
+      await world.importLines(bank, [{ ...line, name: `${name} credit`, kind: "bank_credit", amountMinor }], days);
+      expect((await world.run(world.terminalAccountId, days)).lines).toMatchObject({ [`${name} payout`]: "matched" });
+      expect(await world.run(bank, days)).toMatchObject({ kinds: [], lines: { [`${name} credit`]: "matched" } });
+    }
+    const whole = { from: "2025-07-01", to: "2026-03-31" };
+    const { lines } = await world.run(world.terminalAccountId, whole);
+    expect(lines).toMatchObject({ "old payout": "matched", "new payout": "matched" });
+    const credits = { "old credit": "matched", "new credit": "matched" };
+    expect(await world.run(bank, whole)).toMatchObject({ kinds: [], lines: credits });
   });
 
   test("a closed difference stays closed when its file is withdrawn and imported again", async () => {

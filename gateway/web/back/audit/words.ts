@@ -2,7 +2,8 @@ import { dictionary } from "../../shared/language.ts";
 
 export const words = dictionary({
   en: {
-    intro: "Who did what, when and why. Kept for ever; it never contains a secret.",
+    intro:
+      "Who did what, when and why, never with a secret. Kept for ever; the log of one station is deleted after some time.",
     log: "Log",
     logs: {
       organization: "Places, devices, people, switches",
@@ -23,7 +24,8 @@ export const words = dictionary({
     searched: "The filter searches what is loaded; show more to search on.",
   },
   de: {
-    intro: "Wer was wann und warum getan hat. Es bleibt für immer und enthält nie ein Geheimnis.",
+    intro:
+      "Wer was wann und warum getan hat, nie mit einem Geheimnis. Es bleibt für immer; das Protokoll einer Station wird nach einiger Zeit gelöscht.",
     log: "Protokoll",
     logs: {
       organization: "Orte, Geräte, Personen, Notschalter",

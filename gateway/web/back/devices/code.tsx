@@ -1,4 +1,5 @@
 /** The one-time code of a device, shown once: as text, with a countdown, and for a display as a QR code that pairs it. */
+import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
@@ -21,7 +22,7 @@ interface CodeDevice {
 type Issued = ReplyOf<"POST /api/backoffice/v1/devices/{device_id}/enrollment-codes/">;
 
 const SECONDS = { short: 900, hour: 3_600, day: 86_400, week: 604_800 };
-/** How often the dialog checks whether the device has claimed the code. */
+/** How often the dialog checks whether the device has claimed the code, or an owner has ended it. */
 const CLAIM_POLL_MS = 2_000;
 
 export function issueCode(device: CodeDevice, then: () => unknown): void {
@@ -47,7 +48,7 @@ export function issueCode(device: CodeDevice, then: () => unknown): void {
         body: { lifetime_seconds: Number(seconds) },
       }),
     after: (issued) => {
-      showDialog(<CodeDialog device={device} issued={issued} onClaimed={then} />);
+      showDialog(<CodeDialog device={device} issued={issued} onEnded={then} />);
       return then();
     },
   });
@@ -59,28 +60,34 @@ export const pairingAddress = (code: string): string => `${location.origin}/disp
 interface CodeDialogProps {
   readonly device: CodeDevice;
   readonly issued: Issued;
-  readonly onClaimed: () => unknown;
+  readonly onEnded: () => unknown;
 }
 
-function CodeDialog({ device, issued, onClaimed }: CodeDialogProps) {
+function CodeDialog({ device, issued, onEnded }: CodeDialogProps) {
   const { code, enrollment_code: facts } = issued;
   const closeThis = useCloseThis();
-  const isExpired = Date.parse(facts.expires_at) <= now.value;
+  const isRevoked = useSignal(false);
+  const isOver = isRevoked.value || Date.parse(facts.expires_at) <= now.value;
   useEffect(() => {
     serverTime(facts.created_at);
-    let isClaimed = false;
+    let hasEnded = false;
     const path = { device_id: device.device_id };
     const poll = async (): Promise<void> => {
       const result = await call("GET /api/backoffice/v1/devices/{device_id}/enrollment-codes/", { path });
       const status =
         result.ok && result.reply.enrollment_codes.find(({ code_id }) => code_id === facts.code_id)?.status;
-      if (status !== "spent" || isClaimed) return;
-      isClaimed = true;
+      if ((status !== "spent" && status !== "revoked") || hasEnded) return;
+      hasEnded = true;
       clearInterval(timer);
-      // The person may have closed it meanwhile, and opened another one.
-      closeThis();
-      toast(words().claimed);
-      await onClaimed();
+      if (status === "revoked") {
+        // Another owner has ended it, or issued another one.
+        isRevoked.value = true;
+      } else {
+        // The person may have closed it meanwhile, and opened another one.
+        closeThis();
+        toast(words().claimed);
+      }
+      await onEnded();
     };
     const timer = setInterval(() => void poll(), CLAIM_POLL_MS);
     return () => clearInterval(timer);
@@ -88,7 +95,7 @@ function CodeDialog({ device, issued, onClaimed }: CodeDialogProps) {
   return (
     // Only the button closes it, not a key that is pressed by mistake: the code is shown once.
     <Dialog title={words().codeTitle(device.name)} onClose={() => undefined}>
-      {isExpired ? (
+      {isOver ? (
         <Notice tone="warn" title={words().codeIsOver} isUrgent />
       ) : (
         <>

@@ -198,7 +198,8 @@ function useChart(): FunctionComponent<ChartProps> | null {
 }
 
 function OfflineDevices({ count }: { readonly count: number }) {
-  const places = usePlaces();
+  // The count changes when a station with such devices closes.
+  const places = usePlaces(count);
   const devices = useLoad(
     `offline devices ${count}`,
     () =>
@@ -216,7 +217,11 @@ function OfflineDevices({ count }: { readonly count: number }) {
       <h2>{words().offlineDevices}</h2>
       <LoadedView of={devices}>
         {(found) => {
-          const rows = found.filter(({ liveness }) => liveness !== null && !liveness.online);
+          // The devices of a closed station stay active, but never come back.
+          const rows = found.filter(
+            ({ liveness, station_id }) =>
+              liveness !== null && !liveness.online && places.data?.isClosed(station_id) !== true,
+          );
           if (rows.length === 0) return <p class="soft">{words().allOnline}</p>;
           return (
             <Table

@@ -7,13 +7,13 @@ import { signal, useSignal } from "@preact/signals";
 import type { ComponentChild, ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
-import { isStillOpen, type Result } from "../../shared/call.ts";
+import { isUnknown, type Result } from "../../shared/call.ts";
 import { Dialog, Question } from "../../shared/dialog.tsx";
 import type { Failure } from "../../shared/failures.ts";
 import { Choice, Field, focusFault } from "../../shared/field.tsx";
 import { fieldFault } from "../../shared/field-error-texts.ts";
 import { useKey } from "../../shared/key.ts";
-import { FailureNotice } from "../../shared/states.tsx";
+import { FailureNotice, Notice } from "../../shared/states.tsx";
 import { toast } from "../../shared/toasts.tsx";
 import { readAgain } from "../../shared/use-load.ts";
 import { sharedWords } from "../../shared/words.ts";
@@ -40,10 +40,33 @@ export function useCloseThis(): () => void {
   };
 }
 
-/** Closes the dialog. When its request may have succeeded without an answer, the section reads its data again. */
-function closeAfter(failure: Failure | null): void {
-  if (failure !== null && (isStillOpen(failure) || failure.code === "already_created")) readAgain();
-  closeDialog();
+/** How a request is refused when an earlier attempt without an answer has done it already. */
+const REFUSED_AS_DONE: readonly string[] = ["already_exists", "not_found", "conflict"];
+
+/** The attempts of one dialog. Any of them, not only the last, may have succeeded without an answer. */
+function useAttempts() {
+  const failure = useSignal<Failure | null>(null);
+  const isPerhapsDone = useRef(false);
+  return {
+    failure,
+    ended: (result: Result<unknown>): void => {
+      if (!result.ok && (isUnknown(result) || result.code === "already_created")) isPerhapsDone.current = true;
+      failure.value = result.ok ? null : result;
+    },
+    /** Closes the dialog. When an attempt may have succeeded, the section reads its data again. */
+    close: (): void => {
+      if (isPerhapsDone.current) readAgain();
+      closeDialog();
+    },
+    shown: failure.value !== null && (
+      <>
+        {isPerhapsDone.current && REFUSED_AS_DONE.includes(failure.value.code) && (
+          <Notice tone="warn" title={shellWords().perhapsDone} />
+        )}
+        <FailureNotice failure={failure.value} />
+      </>
+    ),
+  };
 }
 
 export function DialogPlace() {
@@ -82,17 +105,15 @@ export function ask<T>(question: QuestionOptions<T>): void {
 
 function QuestionDialog({ question }: { readonly question: QuestionOptions<unknown> }) {
   const reason = useSignal("");
-  const failure = useSignal<Failure | null>(null);
+  const attempts = useAttempts();
   const { title, text, action, isDangerous = false, asksReason = false } = question;
   const closeThis = useCloseThis();
   const { key, after } = useKey(reason.value);
   const confirm = async (): Promise<void> => {
     const result = await question.run(reason.value.trim(), key);
     after(result);
-    if (!result.ok) {
-      failure.value = result;
-      return;
-    }
+    attempts.ended(result);
+    if (!result.ok) return;
     closeThis();
     if (question.done !== undefined) announce(question.done, result.reply);
     await question.after?.(result.reply);
@@ -104,7 +125,7 @@ function QuestionDialog({ question }: { readonly question: QuestionOptions<unkno
       action={action}
       isDangerous={isDangerous}
       onConfirm={confirm}
-      onClose={() => closeAfter(failure.peek())}
+      onClose={attempts.close}
       disabledBecause={isMissing ? shellWords().reasonMissing : null}
     >
       {text.map((paragraph) => (
@@ -121,7 +142,7 @@ function QuestionDialog({ question }: { readonly question: QuestionOptions<unkno
           }}
         />
       )}
-      {failure.value !== null && <FailureNotice failure={failure.value} />}
+      {attempts.shown}
     </Question>
   );
 }
@@ -170,7 +191,7 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
     }),
   );
   const values = useSignal<FormValues>(initial);
-  const failure = useSignal<Failure | null>(null);
+  const attempts = useAttempts();
   const isBusy = useSignal(false);
   const wasTried = useSignal(false);
   const closeThis = useCloseThis();
@@ -197,14 +218,14 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
     const result = await form.run(Object.fromEntries(trimmed), key, Object.fromEntries(changed));
     after(result);
     isBusy.value = false;
-    failure.value = result.ok ? null : result;
+    attempts.ended(result);
     if (!result.ok) return focusFault(element);
     closeThis();
     if (form.done !== undefined) announce(form.done, result.reply);
     await form.after?.(result.reply);
   };
   return (
-    <Dialog title={form.title} onClose={() => closeAfter(failure.peek())}>
+    <Dialog title={form.title} onClose={attempts.close}>
       <form class="stack" onSubmit={(event) => void submit(event)} noValidate>
         {form.intro !== undefined && <p class="soft">{form.intro}</p>}
         {shown.map((field) => {
@@ -228,14 +249,14 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
               help={field.help}
               maxLength={field.maxLength}
               required={field.isOptional !== true}
-              fault={(wasTried.value ? faultOf(field) : null) ?? fieldFault(failure.value, `/${field.name}`)}
+              fault={(wasTried.value ? faultOf(field) : null) ?? fieldFault(attempts.failure.value, `/${field.name}`)}
               onInput={change}
             />
           );
         })}
-        {failure.value !== null && <FailureNotice failure={failure.value} />}
+        {attempts.shown}
         <div class="row row-spread">
-          <Button local onClick={() => closeAfter(failure.peek())}>
+          <Button local onClick={attempts.close}>
             {sharedWords().cancel}
           </Button>
           <Button kind="main" submit busy={isBusy.value}>

@@ -27,6 +27,7 @@ export interface Places {
   readonly stations: readonly Station[];
   filialName(id: number): string;
   stationName(id: number): string;
+  isClosed(stationId: number): boolean;
   /** Options for what is made or frozen at a station; closed ones are left out. */
   readonly openStations: readonly Option[];
   /** Options for a filter: what a closed station has done can be read for ever. In the language of the page now. */
@@ -39,13 +40,16 @@ interface Option {
   readonly text: string;
 }
 
-export function usePlaces(): Loading<Places> {
-  return useLoad("places", async () => {
-    const [filials, stations] = await Promise.all([allFilials(), allStations()]);
-    if (!filials.ok) return filials;
-    if (!stations.ok) return stations;
-    return { ...stations, reply: placesOf(filials.reply, stations.reply) };
-  });
+/** Reads them again when `again` changes. */
+export function usePlaces(again?: unknown): Loading<Places> {
+  return useLoad("places", readPlaces, { again });
+}
+
+async function readPlaces(): Promise<Result<Places>> {
+  const [filials, stations] = await Promise.all([allFilials(), allStations()]);
+  if (!filials.ok) return filials;
+  if (!stations.ok) return stations;
+  return { ...stations, reply: placesOf(filials.reply, stations.reply) };
 }
 
 function placesOf(filials: readonly Filial[], stations: readonly Station[]): Places {
@@ -56,14 +60,16 @@ function placesOf(filials: readonly Filial[], stations: readonly Station[]): Pla
     value: String(station_id),
     text: filials.length > 1 ? `${name} · ${filialName(filial_id)}` : name,
   });
-  const isClosed = ({ status }: Station): boolean => status === "closed";
-  const openStations = stations.filter((station) => !isClosed(station)).map(optionOf);
-  const closedStations = stations.filter(isClosed).map(optionOf);
+  const closed = stations.filter(({ status }) => status === "closed");
+  const closedIds = new Set(closed.map(({ station_id }) => station_id));
+  const openStations = stations.filter(({ station_id }) => !closedIds.has(station_id)).map(optionOf);
+  const closedStations = closed.map(optionOf);
   return {
     filials,
     stations,
     filialName,
     stationName: (id) => stationNames.get(id) ?? `#${id}`,
+    isClosed: (stationId) => closedIds.has(stationId),
     filialOptions: filials.map(({ filial_id, name }) => ({ value: String(filial_id), text: name })),
     openStations,
     stationOptions: () => [

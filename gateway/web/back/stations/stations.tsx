@@ -48,6 +48,8 @@ export function Stations() {
     );
   });
   const reload = (): Promise<unknown> => Promise.all([places.reload(), stations.reload(), leases.reload()]);
+  const leaseOf = ({ station_id }: Station) => leases.data?.find((driven) => driven.station_id === station_id)?.lease;
+  const failure = places.failure ?? leases.failure;
   return (
     <>
       <SectionHead name="stations" intro={words().intro}>
@@ -58,7 +60,7 @@ export function Stations() {
           </Button>
         )}
       </SectionHead>
-      {places.failure && <FailureNotice failure={places.failure} onRetry={places.reload} />}
+      {failure !== null && <FailureNotice failure={failure} onRetry={reload} />}
       <FilterBar filters={filters}>
         <ChoiceFilter
           filters={filters}
@@ -95,17 +97,17 @@ export function Stations() {
               {
                 title: words().driver,
                 cell: (station) => {
-                  const driven = leases.data?.find(({ station_id }) => station_id === station.station_id);
-                  if (driven === undefined) return <span class="soft">{words().free}</span>;
-                  return `${driven.lease.cashier_name}, ${words().since} ${clockTime(driven.lease.acquired_at)}`;
+                  const lease = leaseOf(station);
+                  // Before the leases are known, no station counts as free.
+                  if (lease === undefined) return <span class="soft">{leases.data === null ? "–" : words().free}</span>;
+                  return `${lease.cashier_name}, ${words().since} ${clockTime(lease.acquired_at)}`;
                 },
               },
               {
                 title: shellWords().actions,
-                cell: (station) => {
-                  const driven = leases.data?.find(({ station_id }) => station_id === station.station_id);
-                  return <Actions station={station} driver={driven?.lease.cashier_name ?? null} reload={reload} />;
-                },
+                cell: (station) => (
+                  <Actions station={station} driver={leaseOf(station)?.cashier_name ?? null} reload={reload} />
+                ),
               },
             ]}
           />

@@ -58,18 +58,7 @@ interface ImportsProps {
 }
 
 function ImportsOfAccount({ accountId, onAddAccount, onChangeAccount }: ImportsProps) {
-  const limit = useSignal(PAGE);
-  const { data, failure, reload } = useLoad(
-    String(accountId),
-    () => call("GET /api/reconciliation/v1/imports/", { query: { account_id: accountId, limit: limit.peek() } }),
-    { everyMs: REFRESH_MS },
-  );
-  const more = async (): Promise<void> => {
-    limit.value = Math.min(MAX_LISTED, limit.peek() + PAGE);
-    await reload();
-  };
-  const imports = data?.imports;
-
+  const sent = useSignal(0);
   const send = async (file: File): Promise<void> => {
     lastKey += 1;
     const key = lastKey;
@@ -82,7 +71,7 @@ function ImportsOfAccount({ accountId, onAddAccount, onChangeAccount }: ImportsP
     if (!result.ok) return change({ failure: result });
     await rememberHead(result.reply.import_id, file);
     uploads.value = uploads.value.filter((one) => one.key !== key);
-    await reload();
+    sent.value += 1;
   };
 
   return (
@@ -109,22 +98,58 @@ function ImportsOfAccount({ accountId, onAddAccount, onChangeAccount }: ImportsP
             }}
           />
         ))}
+      <ListedImports key={accountId} accountId={accountId} sent={sent.value} />
+    </div>
+  );
+}
+
+interface ListedProps {
+  readonly accountId: number;
+  /** Reads the list again when it changes. */
+  readonly sent: number;
+  /** Lists the imports before this one; the newest ones without it. */
+  readonly beforeId?: number;
+}
+
+/** The imports of one answer, and those of the next answers when a person asks for more. */
+function ListedImports({ accountId, sent, beforeId }: ListedProps) {
+  const limit = useSignal(PAGE);
+  const showsOlder = useSignal(false);
+  const { data, failure, reload } = useLoad(
+    String(beforeId),
+    () =>
+      call("GET /api/reconciliation/v1/imports/", {
+        query: { account_id: accountId, before_id: beforeId, limit: limit.peek() },
+      }),
+    { everyMs: REFRESH_MS, keepsOld: true, again: sent },
+  );
+  const more = async (): Promise<void> => {
+    if (limit.peek() === MAX_LISTED) showsOlder.value = true;
+    limit.value = Math.min(MAX_LISTED, limit.peek() + PAGE);
+    await reload();
+  };
+  const imports = data?.imports ?? [];
+  const last = imports[imports.length - 1];
+  const hasMore = data?.has_more === true && last !== undefined;
+  return (
+    <>
       {failure !== null && <FailureNotice failure={failure} onRetry={reload} />}
       {data === null && failure === null && <Skeleton />}
-      {imports?.length === 0 && (
+      {data?.imports.length === 0 && beforeId === undefined && (
         <Empty title={words().imports.empty}>
           <p>{words().imports.emptyHelp}</p>
         </Empty>
       )}
-      {imports?.map((one) => (
+      {imports.map((one) => (
         <ImportCard key={one.import_id} listed={one} onChanged={reload} />
       ))}
-      {data?.has_more === true && limit.value < MAX_LISTED && (
+      {hasMore && !showsOlder.value && (
         <p class="more">
           <Button onClick={more}>{words().more}</Button>
         </p>
       )}
-    </div>
+      {hasMore && showsOlder.value && <ListedImports accountId={accountId} sent={sent} beforeId={last.import_id} />}
+    </>
   );
 }
 

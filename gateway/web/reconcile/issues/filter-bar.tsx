@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import { Choice, Field } from "../../shared/field.tsx";
 import { typedAmount } from "../../shared/format.ts";
+import { accountKey } from "../account-keys.ts";
 import { go, param } from "../address.ts";
 import { ISSUE_KINDS, kindTitle } from "../kind-words.ts";
 import { accounts, operators, stationName, stations } from "../known.ts";
@@ -38,7 +39,7 @@ export function FilterBar() {
         {choice(
           "account",
           texts.account,
-          accounts.value.map(({ account_id, name }) => ({ value: `statement:${account_id}`, text: name })),
+          accounts.value.map((account) => ({ value: accountKey(account), text: account.name })),
         )}
         {choice(
           "kind",
