@@ -22,6 +22,8 @@ export const clientLimits = {
   /** For the conformance suite: longer than any answer of the service may take. */
   conformanceAnswerMs: 15_000,
   conformancePollMs: 200,
+  /** The suite's companion sends a heartbeat before a collection when the last one is older. */
+  conformanceBeatMs: 10_000,
   /** A relay that ends delays changes: another one takes over within three seconds, and one answer takes a second of them. */
   conformanceEffectMs: 10_000,
   /** A run's lease of the station, as short as possible: after a killed run the next one waits until the lease ends. */

@@ -124,6 +124,8 @@ export function companionStep(state: CompanionState, event: CompanionEvent, inpu
   };
   if (isDeviceEvent(event)) {
     deviceStep(draft, event);
+    const attempt = state.record?.attempt;
+    if (event.type === "enrolled" && attempt && draft.state.record?.attempt === null) endWork(draft, attempt);
     if (event.type === "start") resume(draft);
     if (event.type === "store_failed") attemptNotStored(draft, event.revision);
   } else workStep(draft, event);
@@ -156,6 +158,13 @@ function resetRequests(draft: CompanionDraft): void {
   const { work } = draft.state;
   if (work === "polling" || work === "waiting" || work === "off") change(draft, { work: "idle" });
   change(draft, { reporter: "idle", pollFailures: 0, reportFailures: 0 });
+}
+
+/** The device is another one now: the collection that it works on is not its own. */
+function endWork(draft: CompanionDraft, { key }: Attempt): void {
+  const { work } = draft.state;
+  if (work === "launching" || work === "asking") draft.effects.push({ type: "abort_launch", key });
+  change(draft, { work: "idle", assignment: null });
 }
 
 /** After a power cut: a launched payment may have been paid, so it is never launched again. */

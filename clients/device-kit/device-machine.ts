@@ -34,8 +34,10 @@ export interface DeviceState {
   /** Counts the changes of the record. The changes up to `savedRevision` are stored. */
   readonly revision: number;
   readonly savedRevision: number;
-  /** A one-time code that the device has not tried yet. */
+  /** A one-time code that the service has not answered yet. */
   readonly code: string | null;
+  /** The code of the newest request. */
+  readonly sentCode: string | null;
   readonly enrollFailures: number;
   readonly heartbeat: "off" | "waiting" | "sending";
   readonly heartbeatFailures: number;
@@ -111,6 +113,7 @@ export const FIRST_DEVICE_STATE: DeviceState = {
   revision: 0,
   savedRevision: 0,
   code: null,
+  sentCode: null,
   enrollFailures: 0,
   heartbeat: "off",
   heartbeatFailures: 0,
@@ -175,10 +178,12 @@ export function deviceStep(device: DeviceDraft, event: DeviceEvent): void {
     case "start": {
       const record = event.record === "damaged" ? null : event.record;
       const problem = record === event.record ? null : storageProblem("The stored record is damaged.");
-      change(device, { record, code: event.code, problem });
+      change(device, { record, code: event.code ?? state.code, problem });
       return record === null || record.credential === "" ? needCode(device) : beginHeartbeats(device);
     }
     case "code": {
+      // Enrolled by an earlier code, and the credential is not stored yet.
+      if (state.phase === "enrolling" && state.code === null) return;
       change(device, { code: event.code });
       if (state.phase === "needs_code") return needCode(device);
       // The service has never accepted the credential, so it may already have ended. A person who enters a code knows that.
@@ -190,7 +195,8 @@ export function deviceStep(device: DeviceDraft, event: DeviceEvent): void {
       if (state.phase !== "enrolling") return;
       const { failure } = event;
       change(device, { problem: problemOf("enroll", failure) });
-      if (meaningOf(failure) !== "again") return needCode(device, true);
+      // A person may have entered another code meanwhile.
+      if (meaningOf(failure) !== "again") return needCode(device, state.code === state.sentCode);
       setTimer(device, "enroll", backoffMs(state.enrollFailures, failure.retry_after_ms, input.random));
       return change(device, { enrollFailures: state.enrollFailures + 1 });
     }
@@ -221,8 +227,7 @@ export function deviceStep(device: DeviceDraft, event: DeviceEvent): void {
       return;
     case "timer":
       if (event.timer === "heartbeat" && state.heartbeat === "waiting") sendHeartbeat(device);
-      if (event.timer === "enroll" && state.phase === "enrolling" && state.code !== null)
-        device.effects.push({ type: "enroll", code: state.code });
+      if (event.timer === "enroll" && state.phase === "enrolling" && state.code !== null) sendCode(device, state.code);
       return;
     default:
       return event satisfies never;
@@ -237,7 +242,12 @@ function storageProblem(detail: string): Problem {
 function needCode(draft: DeviceDraft, isSpent = false): void {
   const code = isSpent ? null : draft.state.code;
   change(draft, { phase: code === null ? "needs_code" : "enrolling", code, enrollFailures: 0 });
-  if (code !== null) draft.effects.push({ type: "enroll", code });
+  if (code !== null) sendCode(draft, code);
+}
+
+function sendCode(draft: DeviceDraft, code: string): void {
+  change(draft, { sentCode: code });
+  draft.effects.push({ type: "enroll", code });
 }
 
 /** The code is spent now, so the device first stores the credential. */

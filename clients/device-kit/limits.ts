@@ -35,6 +35,11 @@ export const KIT_LIMITS = {
   storageMs: 10_000,
   /** The longest reference or code of a payment application, so that no report is longer than the service reads. */
   textMaxChars: 1_000,
+  /** The service refuses a heartbeat whose telemetry is larger, as JSON, or nested deeper. */
+  summaryMaxBytes: 4 * 1_024,
+  summaryMaxLevels: 8,
+  /** The longest error code in the telemetry: it may come from an intermediary. */
+  errorCodeMaxChars: 100,
   /** After this many polls in a row without an answer, the display's state is stale. */
   staleAfterPolls: 3,
   /** After this time without an answer the state is also stale, even after fewer polls. */

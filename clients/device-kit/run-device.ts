@@ -5,6 +5,7 @@ import { KIT_LIMITS } from "./limits.ts";
 import { hostPlatform, type Platform } from "./platform.ts";
 import { type DeviceStorage, readRecord } from "./record.ts";
 import { type Running, runMachine } from "./run-machine.ts";
+import { telemetryOf } from "./telemetry.ts";
 import { createTransport, type Failure, type Result } from "./transport.ts";
 
 export const KIT_VERSION = "device-kit/1.0.0";
@@ -15,7 +16,10 @@ export interface DeviceOptions<S> {
   readonly storage: DeviceStorage;
   /** The one-time code, needed at the first start and after the owner has reset the device. */
   readonly code?: string | undefined;
-  /** Additional telemetry for the heartbeat, for example the app's version, battery and network. */
+  /**
+   * Additional telemetry for the heartbeat, for example the app's version, battery and network. It is left out when it throws,
+   * is larger than 4 KiB of JSON, or has more than 8 levels.
+   */
   readonly summary?: () => object;
   /** Called after each step with the device's state, for its screen and its log. */
   readonly onState?: (state: S) => void;
@@ -113,7 +117,7 @@ export function runDevice<S extends DeviceState, E, F extends { readonly type: s
       ),
     heartbeat: () =>
       requests.send(
-        client.heartbeat({ ...options.summary?.(), ...summaryOf(state, platform.nowMs() - startedAtMs) }),
+        client.heartbeat(telemetryOf(options.summary, summaryOf(state, platform.nowMs() - startedAtMs))),
         ({ value }) => ({ type: "heartbeat_answered", device: value }),
         (failure) => ({ type: "heartbeat_failed", failure }),
       ),
@@ -162,7 +166,7 @@ function summaryOf({ record, problem }: DeviceState, uptimeMs: number): object {
     kit: KIT_VERSION,
     uptime_s: Math.round(uptimeMs / 1_000),
     queue_length: record?.reports.length ?? 0,
-    last_error: problem === null ? "" : `${problem.where}: ${problem.code}`,
+    last_error: problem === null ? "" : `${problem.where}: ${problem.code.slice(0, KIT_LIMITS.errorCodeMaxChars)}`,
   };
 }
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { KIT_LIMITS } from "../../clients/device-kit/limits.ts";
 import { errorCodesOf } from "../../gateway/http/documents/error-replies.ts";
 import { ERRORS, type ErrorCode } from "../../gateway/http/errors.ts";
+import { LIMITS } from "../../gateway/limits.ts";
 import { CREDENTIAL_RATE } from "../../gateway/read-model/throttles.ts";
 import { routes } from "../../gateway/routes.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
@@ -106,11 +107,12 @@ describe("device guide: the table of answers", () => {
   });
 
   it("the rows that ask to repeat a report: the same as in the rule for reports", () => {
-    const [, named = ""] = /while the answer is ([\d, or]+), or there is none/.exec(deviceGuide) ?? [];
+    const [, named = ""] = /while the answer is (.+) or any 5xx, or there is none/.exec(deviceGuide) ?? [];
     const rule = (deviceGuide.match(/^\| \d{3} \| `.*$/gm) ?? [])
       .filter((row) => /repeat the (same )?request|wait as long as|try again/.test(row))
       .map((row) => row.slice(2, 5));
-    expect(named.match(/\d{3}/g)).toEqual([...new Set(rule)]);
+    const ofService = new Set(rows.map(({ status }) => status).filter((status) => Number(status) >= 500));
+    expect([...(named.match(/\d{3}/g) ?? []), ...ofService]).toEqual([...new Set(rule)]);
   });
 
   it("has each reason of a blocked device", () => {
@@ -127,9 +129,15 @@ describe("device guide: the numbers", () => {
       `A heartbeat that fails is repeated after ${KIT_LIMITS.heartbeatEveryMs / 1_000} seconds at the latest`,
     ],
     ["the longest wait", `1 second, then of 2, 4 and so on up to ${KIT_LIMITS.backoffMaxMs / 1_000} seconds`],
+    ["the summary", `at most ${LIMITS.summaryBytes / 1_024} KiB of JSON and ${LIMITS.summaryDepth} levels`],
     ["the throttle", `${1_000 / CREDENTIAL_RATE.intervalMs} request a second, ${CREDENTIAL_RATE.burst} at once`],
   ])("%s: the same as in the program", (_name, sentence) => {
     expect(deviceGuide).toContain(sentence);
+  });
+
+  it("the telemetry of the kit: as large and as deep as the service accepts", () => {
+    const { summaryMaxBytes, summaryMaxLevels } = KIT_LIMITS;
+    expect([summaryMaxBytes, summaryMaxLevels]).toEqual([LIMITS.summaryBytes, LIMITS.summaryDepth]);
   });
 
   it("heartbeats and polls of the kit together: within the throttle of a credential", () => {

@@ -9,9 +9,9 @@ import { hasTwoDecimals } from "../../clients/conformance/currencies.ts";
 import { DEVICE_CHECKS } from "../../clients/conformance/devices/checks.ts";
 import { conformanceDocument } from "../../clients/conformance/document.ts";
 import { EXEMPTIONS } from "../../clients/conformance/exempt.ts";
-import type { Party, SuiteAnswer } from "../../clients/conformance/http.ts";
+import { newWire, Party, type SuiteAnswer } from "../../clients/conformance/http.ts";
 import { waitUntilFree } from "../../clients/conformance/one-run.ts";
-import type { World } from "../../clients/conformance/world.ts";
+import { type FreshSandbox, World } from "../../clients/conformance/world.ts";
 import { currencyExponent } from "../../machines/currencies.ts";
 
 const CONTRACT = readFileSync(join(import.meta.dirname, "..", "..", "docs", "contract.md"), "utf8");
@@ -83,6 +83,36 @@ describe("the currency of a sandbox", () => {
       "Sandbox 7 has the currency JPY, and the suite orders amounts with two decimals; use a sandbox in a currency such as EUR.",
     );
     expect(send.mock.calls).toEqual([["GET", "sandboxes/7/"]]);
+  });
+});
+
+describe("the companion of the suite on a slow network", () => {
+  it("a collection long after its last heartbeat: it sends a heartbeat first", async () => {
+    const sent: string[] = [];
+    const body = { token: "t", credential: "c", order_id: 1, intent_id: 2 };
+    vi.useFakeTimers({ toFake: ["performance"] });
+    vi.stubGlobal("fetch", async (url: string) => {
+      const operation = url.split("/").at(-2) ?? "";
+      sent.push(operation);
+      return Response.json(body, { status: ["orders", "intents", "enroll"].includes(operation) ? 201 : 200 });
+    });
+    try {
+      const wire = newWire("http://127.0.0.1:9", new AbortController().signal);
+      const sandbox = { stationId: 1, companionCode: "code", cashier: {} } as FreshSandbox;
+      const world = new World(wire, new Party(wire, "owner", "/"), sandbox, "EUR");
+      await world.logInCashier();
+      await world.enroll("companion");
+      await world.beat();
+      sent.length = 0;
+      await world.collect("smart_pos");
+      vi.advanceTimersByTime(20_000);
+      await world.collect("cash");
+      await world.collect("smart_pos");
+      expect(sent.join(" ")).toBe("orders intents orders intents heartbeat orders intents");
+    } finally {
+      vi.unstubAllGlobals();
+      vi.useRealTimers();
+    }
   });
 });
 

@@ -175,7 +175,15 @@ describe("two runs at one sandbox", () => {
   const TAKEN = "Another run is active at sandbox";
 
   test("the second one, by command or by API: does not begin, exit code 2; the first one continues", async () => {
-    const { conformance, openSessions, logIn: openSession } = await openRunner();
+    let answers = 0;
+    const {
+      conformance,
+      openSessions,
+      logIn: openSession,
+    } = await openRunner({
+      // As behind a proxy that gives each answer an id.
+      breaks: (_, answer) => void (answer.headers["x-ray"] = `ray-${answers++}`),
+    });
     const person = await openSession();
     const before = await openSessions();
     const sandboxId = await seed();
@@ -195,6 +203,7 @@ describe("two runs at one sandbox", () => {
     first.process.kill("SIGINT");
     await first.ended;
     expect(first.output()).not.toContain("✗");
+    expect(first.output()).toContain("✓ enroll.alike_refusals");
     expect(first.output()).toContain("Nothing is left behind.");
     expect(await openSessions()).toEqual(before);
     expect(begunRuns(sandboxId)).toEqual([]);

@@ -82,6 +82,15 @@ describe("the checked-in OpenAPI document", () => {
     expect(Object.keys(document["x-error-codes"]).toSorted()).toEqual(PUBLISHED_ERROR_CODES.toSorted());
     for (const code of PUBLISHED_ERROR_CODES) expect(document["x-error-codes"][code]?.status).toBe(ERRORS[code].status);
   });
+
+  it("an operation that needs a slot, such as the public log's: may answer 500 and 503", () => {
+    const needy = routes.filter(({ undocumented, needsNoSlot }) => !undocumented && !needsNoSlot);
+    const silent = needy.filter(({ path, method }) => {
+      const responses = document.paths[path]?.[method.toLowerCase()]?.responses;
+      return responses?.["500"] === undefined || responses["503"] === undefined;
+    });
+    expect(silent.map(({ path }) => path)).toEqual([]);
+  });
 });
 
 describe("names in the document", () => {

@@ -39,7 +39,12 @@ export interface ObservedAnswer {
 /** The fault of one request. */
 export type Fault =
   /** The proxy refuses the request and does not forward it. */
-  | { readonly kind: "refuse"; readonly status: 429 | 503; readonly code: string; readonly retryAfterSeconds: number }
+  | {
+      readonly kind: "refuse";
+      readonly status: 429 | 502 | 503;
+      readonly code: string;
+      readonly retryAfterSeconds: number;
+    }
   /** The service answers, but the device receives nothing. */
   | { readonly kind: "lose answer" }
   /** The proxy does not forward the request, and the device receives nothing. */

@@ -49,7 +49,8 @@ export class PersonAtDevice implements DeviceUnderTest {
 
   async shown(): Promise<Shown> {
     for (;;) {
-      const question = "What does the display show? Type idle, total, qr, paid or nothing, and the amount: total 25.50";
+      const question =
+        "What does the display show? Type idle or nothing, or total, qr or paid with the amount: total 25.50";
       const answer = await this.#lines.question(`→ ${question}\n  `, { signal: this.#signal });
       const { state, amount = "" } = SHOWN.exec(answer.trim().toLowerCase())?.groups ?? {};
       if (state !== undefined) return { state, amount };

@@ -110,7 +110,8 @@ export function errorCodesOf(route: Route): readonly ErrorCode[] {
     case "anyone":
       if (route.who.cookie === true) add("csrf_refused");
   }
-  if (route.tag !== "service") add("unavailable", "busy", "internal_error");
+  // The health checks alone need no slot.
+  if (route.needsNoSlot !== true) add("unavailable", "busy", "internal_error");
   if (WAITING_OPERATIONS.has(route.operationId)) add("storage_low");
   return [...codes];
 }

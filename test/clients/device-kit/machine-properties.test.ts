@@ -52,6 +52,7 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
   let state = firstCompanionState(canAsk);
   let open: CompanionEffect[] = [];
   const timers = new Map<string, number>();
+  let deviceId = 7;
   let intentId = 1;
   let isReported = false;
   let isBegun = false;
@@ -142,7 +143,14 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
         return take({ type: "stored", revision: effect.revision });
       case "enroll":
         if (fails) return take({ type: "enroll_failed", failure: FAILURES[0] as Failure });
-        return take({ type: "enrolled", credential: `c${keys}`, device, effective: draw(3) > 0 });
+        // Sometimes the code is another device's.
+        if (draw(4) === 0) deviceId += 1;
+        return take({
+          type: "enrolled",
+          credential: `c${keys}`,
+          device: { ...device, device_id: deviceId },
+          effective: draw(3) > 0,
+        });
       case "heartbeat":
         return take(fails ? { type: "heartbeat_failed", failure: failure() } : { type: "heartbeat_answered", device });
       case "poll": {
@@ -192,6 +200,7 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
         return;
     }
   };
+  const isOpen = (type: CompanionEffect["type"]): boolean => open.some((effect) => effect.type === type);
   return {
     start,
     /** Does one random event. */
@@ -221,6 +230,9 @@ function createWorld(draw: (below: number) => number, canAsk: boolean) {
     /** Whether the device waits for an event that can still happen. */
     isAlive: () => {
       if (state.phase === "needs_code") return true;
+      const waits = { saving: isOpen("store"), launching: timers.has("deadline"), aborted: timers.has("deadline") };
+      const works = { ...waits, asking: timers.has("deadline"), waiting: timers.has("poll"), polling: isOpen("poll") };
+      if (state.work !== "idle" && state.work !== "off" && !works[state.work]) return false;
       return open.length > 0 || timers.has("heartbeat") || timers.has("enroll");
     },
   };

@@ -12,15 +12,19 @@ export type CompanionFlaw =
   | "reports under a new key each time"
   | "reports without a key"
   | "sends an amount"
+  | "sends an amount with a decline"
   | "reports a success after silence"
   | "reports a decline after silence"
   | "reports a cancellation as a decline"
   | "launches again after a power cut"
   | "reports a decline as a cancellation"
   | "repeats a report after 409"
+  | "repeats an early report after 409"
+  | "repeats a report after 409 under a new key"
   | "forgets a report without an answer"
   | "forgets a report at 429"
   | "forgets a report at 503"
+  | "forgets a report at 502"
   | "forgets a report at 403"
   | "reports each answer of the payment application"
   | "forgets its report in a power cut";
@@ -49,6 +53,14 @@ const OUTCOMES = {
 const KNOWN = ["assignment", "server_time"];
 const TRIES_MS = 1_000;
 const PAYMENT_MS = 200;
+/** Shorter than any collection. */
+const EARLY_MS = 20_000;
+
+const REPEATING: readonly (string | undefined)[] = [
+  "repeats a report after 409",
+  "repeats an early report after 409",
+  "repeats a report after 409 under a new key",
+];
 
 export class TestCompanion extends TestDevice<CompanionFlaw> {
   /** The steps survive a power cut. */
@@ -116,7 +128,8 @@ export class TestCompanion extends TestDevice<CompanionFlaw> {
     if (act === "hold") {
       this.#finished = Promise.withResolvers();
       const hasFinished = this.#finished.promise.then(() => true);
-      const isApproved = await Promise.race([hasFinished, delay(leftMs, false, { signal })]);
+      const waitMs = this.flaw === "repeats an early report after 409" ? EARLY_MS : leftMs;
+      const isApproved = await Promise.race([hasFinished, delay(waitMs, false, { signal })]);
       step.outcome = isApproved ? "reported_success" : this.#silence();
     } else {
       await delay(PAYMENT_MS, undefined, { signal });
@@ -130,24 +143,31 @@ export class TestCompanion extends TestDevice<CompanionFlaw> {
     }
   }
 
+  #sendsAmount({ outcome }: Step): boolean {
+    if (this.flaw === "sends an amount with a decline") return outcome === "reported_declined";
+    return this.flaw === "sends an amount";
+  }
+
   #silence(): string {
     if (this.flaw === "reports a success after silence") return "reported_success";
     return this.flaw === "reports a decline after silence" ? "reported_declined" : "reported_unknown";
   }
 
   async #report(step: Step, signal: AbortSignal, amount = ""): Promise<void> {
-    let repetitions = this.flaw === "repeats a report after 409" ? 2 : 0;
+    let repetitions = REPEATING.includes(this.flaw) ? 2 : 0;
+    let status: number | undefined;
     while (!step.isAnswered) {
-      const key = this.flaw === "reports under a new key each time" ? randomUUID() : step.key;
+      const isNew = status === 409 && this.flaw === "repeats a report after 409 under a new key";
+      const key = isNew || this.flaw === "reports under a new key each time" ? randomUUID() : step.key;
       const json = {
         intent_id: step.intentId,
         outcome: step.outcome,
         provider_reference: `TEST-${step.intentId}`,
         provider_code: "00",
         ...(this.flaw === "reports without a key" ? {} : { client_idempotency_key: key }),
-        ...(this.flaw === "sends an amount" ? { amount } : {}),
+        ...(this.#sendsAmount(step) ? { amount } : {}),
       };
-      const status = (await this.send("POST", "assignment/report/", { json }))?.status;
+      status = (await this.send("POST", "assignment/report/", { json }))?.status;
       const isForgotten =
         (status === undefined && this.flaw === "forgets a report without an answer") ||
         this.flaw === `forgets a report at ${status}`;

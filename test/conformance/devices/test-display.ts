@@ -11,6 +11,8 @@ export type DisplayFlaw =
   | "shows nothing by another clock"
   | "shows nothing of a slow body"
   | "never shows paid"
+  | "shows paid with 0.00"
+  | "shows a QR code with 0.00"
   | "shows another QR code"
   | "keeps showing a total"
   | "keeps showing a QR code"
@@ -72,9 +74,15 @@ export class TestDisplay extends TestDevice<DisplayFlaw> {
     if (this.flaw === "keeps showing a QR code" && this.#shown.state === "qr") return;
     this.#shown = {
       state: state ?? "",
-      amount: this.flaw === "rounds the amount" ? String(Math.round(Number(amount))) : (amount ?? ""),
+      amount: this.#amountOf(state, amount ?? ""),
       qr_payload: this.flaw === "shows another QR code" && payload !== "" ? "https://pay.example/1" : payload,
     };
+  }
+
+  #amountOf(state: string | undefined, amount: string): string {
+    if (state === "paid" && this.flaw === "shows paid with 0.00") return "0.00";
+    if (state === "qr" && this.flaw === "shows a QR code with 0.00") return "0.00";
+    return this.flaw === "rounds the amount" ? String(Math.round(Number(amount))) : amount;
   }
 
   #missed(): void {

@@ -17,7 +17,8 @@ const POLLS_MS = 14_000;
 const POLL_MS = { least: 1_200, most: 4_000 };
 const SLOW_BODY_MS = 4_000;
 /** The sandbox provider never pays an amount that ends in 03: the code stays until the cashier ends the collection. */
-const NEVER_PAID = [{ name: "Soup of the day", quantity: 1, unit_amount: "12.03" }];
+const NEVER_PAID_AMOUNT = "12.03";
+const NEVER_PAID = [{ name: "Soup of the day", quantity: 1, unit_amount: NEVER_PAID_AMOUNT }];
 
 const STALE =
   "A display that got no answer three times in a row shows that it is offline, and shows neither a QR code nor `paid` any longer.";
@@ -33,8 +34,10 @@ async function shows(world: DeviceWorld, what: string, isRight: (shown: Shown) =
   }
 }
 
-const showsTotal = (world: DeviceWorld, total: string = AMOUNT): Promise<Shown> =>
-  shows(world, `total ${total}`, ({ state, amount }) => state === "total" && amount === total);
+/** Waits until the display shows the state with the right amount. */
+const showsAmount = (world: DeviceWorld, state: "total" | "qr" | "paid", right: string): Promise<Shown> =>
+  shows(world, `${state} ${right}`, (shown) => shown.state === state && shown.amount === right);
+const showsTotal = (world: DeviceWorld, total: string = AMOUNT): Promise<Shown> => showsAmount(world, "total", total);
 
 /** A cash collection, for which a display shows the total. */
 async function withTotal(
@@ -66,7 +69,7 @@ async function withQr(world: DeviceWorld, work: (shown: Shown) => Promise<void>)
   await world.offered("dynamic_qr");
   const collection = await world.world.collect("dynamic_qr", { lines: NEVER_PAID });
   try {
-    await work(await shows(world, "qr", ({ state }) => state === "qr"));
+    await work(await showsAmount(world, "qr", NEVER_PAID_AMOUNT));
   } finally {
     await world.end(collection);
   }
@@ -152,7 +155,7 @@ export const displayChecks: readonly DeviceCheck[] = [
       withTotal(world, async ({ intentId }) => {
         await showsTotal(world);
         await world.world.decide(intentId, "attest");
-        await shows(world, "paid", ({ state }) => state === "paid");
+        await showsAmount(world, "paid", AMOUNT);
       }),
   },
   {
@@ -163,7 +166,7 @@ export const displayChecks: readonly DeviceCheck[] = [
     run: (world) =>
       withTotal(world, async ({ intentId }) => {
         await world.world.decide(intentId, "attest");
-        await shows(world, "paid", ({ state }) => state === "paid");
+        await showsAmount(world, "paid", AMOUNT);
         await hidesWithoutAnswers(world);
       }),
   },
