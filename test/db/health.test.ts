@@ -76,6 +76,6 @@ test.each([5, -5])(
     await database`reset search_path`;
     expect(await health()).toEqual({ databaseReady: true, fault: null, isDatabaseClockWrong: false });
     for (let count = 0; count < 3; count += 1) await compare(database);
-    expect(lines.slice(1)).toEqual(["the clock of PostgreSQL is right again"]);
+    expect(lines.slice(1)).toEqual(["the clocks of PostgreSQL and of the bus agree again"]);
   },
 );
