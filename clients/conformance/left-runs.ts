@@ -3,7 +3,7 @@
  * Where no file can be written, as in the container of the image, such a session ends by its own time.
  */
 import { randomUUID } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { dataFile, readJson } from "../command.ts";
@@ -56,7 +56,7 @@ export class LeftRuns {
    * the file then stays for the next run.
    */
   async end(): Promise<void> {
-    if (!existsSync(this.#folder)) return;
+    if (!existsSync(this.#folder) || !statSync(this.#folder).isDirectory()) return;
     for (const name of readdirSync(this.#folder).filter((each) => each.startsWith(this.#name))) {
       const file = join(this.#folder, name);
       const begun = readJson(file, begunSchema);
