@@ -11,8 +11,7 @@ const PURE = [
 ];
 /**
  * What holds milliseconds against a bound: run when the other files have ended, which keep both cores busy. They wait much:
- * each of them takes a fifth of a core on average, so several run at once. They run in this order, so that those that compute
- * much (trial, sign-in-flood) do not meet.
+ * each of them takes a fifth of a core on average, so several run at once, in this order.
  */
 const TIMED = [
   "test/cluster/trial.test.ts",
@@ -31,8 +30,6 @@ const TIMED = [
   "test/chaos/service-faults.test.ts",
   "test/gateway/missing-stations.test.ts",
   "test/gateway/device-access.test.ts",
-  "test/gateway/people/sign-in-flood.test.ts",
-  "test/registry/login-throttle.test.ts",
   "test/clients/pace.test.ts",
   "test/gateway/live-promptness.test.ts",
   "test/bus/redial.test.ts",
@@ -42,6 +39,8 @@ const TIMED = [
 ];
 /** What holds a throughput against a bound, or computes much while it is timed: alone on the machine, at the end. */
 const ALONE = [
+  "test/gateway/people/sign-in-flood.test.ts",
+  "test/registry/login-throttle.test.ts",
   "test/reconciliation/stop.test.ts",
   "test/deploy/second-start.test.ts",
   "test/webhook-signer/isolation.test.ts",
