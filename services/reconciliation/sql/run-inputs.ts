@@ -59,7 +59,12 @@ export async function loadRunInputs(sql: Transaction, { accountId, fromDate, toD
       -- A match that reaches beyond the days of the run is judged as a whole.
       or line_id in (
         select o.line_id from match_lines m join match_lines o using (match_id) join statement_lines l on l.line_id = m.line_id
-        where o.line_id <> m.line_id and l.account_id = ${accountId} and l.booked_on between ${fromDate}::date and ${toDate}::date))`;
+        where o.line_id <> m.line_id and l.account_id = ${accountId} and l.booked_on between ${fromDate}::date and ${toDate}::date)
+      -- So are the payouts with one reference: their matches have one name, or names that depend on one another.
+      or line_id in (
+        select o.line_id from statement_lines l join statement_lines o on o.payout_reference = l.payout_reference
+        where l.account_id = ${accountId} and l.booked_on between ${fromDate}::date and ${toDate}::date and l.kind = 'payout'
+          and o.account_id = ${accountId} and o.payout_reference <> '' and o.kind = 'payout'))`;
   await sql`analyze run_lines`;
   await sql`
     insert into run_payments
