@@ -1354,6 +1354,7 @@ create table statement_lines (
   text text not null,
   details jsonb default '{}'::jsonb not null,
   created_at timestamp with time zone default now() not null,
+  payout_import_id bigint,
   constraint statement_lines_pkey PRIMARY KEY (line_id),
   constraint statement_lines_currency_check CHECK (currency ~ '^[A-Z]{3}$'::text),
   constraint statement_lines_fingerprint_check CHECK (octet_length(fingerprint) = 32),

@@ -183,3 +183,6 @@ AS $$
     comparable_reference(min(payout_reference)), max(paid_on)
   from counted group by name, currency having sum(minor) between 1 and 999999999999999999
 $$;
+
+-- The import that has added the payout to a line of an earlier file. When it is withdrawn, another file can correct the payout.
+alter table statement_lines add column payout_import_id bigint;

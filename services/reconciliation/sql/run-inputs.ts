@@ -98,7 +98,7 @@ async function leaveHeldElsewhere(sql: Transaction, accountId: number): Promise<
           join statement_lines s on s.account_id = a.account_id
             and s.fingerprint = case when i.subject_key like 'line:%' then decode(substr(i.subject_key, 6), 'hex') end
         where a.account_id in (select ${accountId}::bigint union select account_id from rival_banks(${accountId}))
-          and i.kind in ('amount_over', 'amount_under', 'reference_mismatch') and i.status <> 'ended'
+          and i.kind in ('amount_over', 'amount_under', 'reference_mismatch') and i.status <> 'ended' and i.superseded_by is null
           and not exists (select from run_lines l where l.line_id = s.line_id))`;
 }
 
