@@ -62,9 +62,10 @@ export async function loadRunInputs(sql: Transaction, { accountId, fromDate, toD
         where o.line_id <> m.line_id and l.account_id = ${accountId} and l.booked_on between ${fromDate}::date and ${toDate}::date)
       -- So are the payouts with one reference: their matches have one name, or names that depend on one another.
       or line_id in (
-        select o.line_id from statement_lines l join statement_lines o on o.payout_reference = l.payout_reference
-        where l.account_id = ${accountId} and l.booked_on between ${fromDate}::date and ${toDate}::date and l.kind = 'payout'
-          and o.account_id = ${accountId} and o.payout_reference <> '' and o.kind = 'payout'))`;
+        select line_id from statement_lines
+        where account_id = ${accountId} and kind = 'payout' and payout_reference <> '' and payout_reference in (
+          select payout_reference from statement_lines
+          where account_id = ${accountId} and booked_on between ${fromDate}::date and ${toDate}::date and kind = 'payout')))`;
   await sql`analyze run_lines`;
   await sql`
     insert into run_payments

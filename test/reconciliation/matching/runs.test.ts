@@ -372,6 +372,22 @@ describe("groups and decisions", () => {
     },
   );
 
+  test("two payouts with one reference, in runs of other days: both match together", async () => {
+    const { terminalAccountId: account, ...world } = await running.openWorld();
+    for (const [name, day] of [
+      ["first", "2026-01-10"],
+      ["second", "2026-04-10"],
+    ] as const) {
+      const line = { payoutReference: "45", day };
+      await world.importLines(account, [
+        { ...line, name: `${name} sale`, kind: "adjustment", amountMinor: 500 },
+        { ...line, name: `${name} payout`, kind: "payout", amountMinor: -500 },
+      ]);
+      const { lines } = await world.run(account, { from: day, to: day });
+      expect(lines).toMatchObject({ "first payout": "matched", [`${name} payout`]: "matched" });
+    }
+  });
+
   test("a closed difference stays closed when its file is withdrawn and imported again", async () => {
     const world = await running.openWorld();
     await world.pay({ reference: "a", amountMinor: 1000 });
