@@ -716,6 +716,15 @@ CREATE INDEX payments_of_sandbox ON payments USING btree (organization_id, creat
 CREATE INDEX payments_of_station ON payments USING btree (organization_id, station_id, created_at, intent_id);
 CREATE INDEX payments_of_status ON payments USING btree (organization_id, status, created_at, intent_id);
 
+create table payout_names (
+  account_id bigint not null,
+  payout_reference text not null,
+  day date not null,
+  use_day date not null,
+  constraint payout_names_pkey PRIMARY KEY (account_id, payout_reference, day),
+  constraint payout_names_account_id_fkey FOREIGN KEY (account_id) REFERENCES statement_accounts(account_id)
+);
+
 create table period_closings (
   closing_id bigint generated always as identity not null,
   organization_id bigint not null,
@@ -2162,8 +2171,12 @@ CREATE OR REPLACE FUNCTION payout_uses(the_account_id bigint, the_references tex
  LANGUAGE sql
  STABLE ROWS 10
 AS $function$
-  select payout_reference, from_date, to_date,
-    case when line_id = min(line_id) over (partition by payout_reference) then '-infinity' else first_day end
+  select payout_reference, from_date, to_date, coalesce(
+    (select min(n.use_day) from payout_names n
+      where n.account_id = the_account_id and n.payout_reference = used.payout_reference and n.day between from_date - 120 and to_date + 120),
+    case when line_id = min(line_id) over (partition by payout_reference) and not exists (
+        select from payout_names n where n.account_id = the_account_id and n.payout_reference = used.payout_reference)
+      then '-infinity' else first_day end)
   from (
     select payout_reference, min(booked_on) as from_date, max(booked_on) as to_date, min(line_id) as line_id,
       (array_agg(booked_on order by line_id))[1] as first_day

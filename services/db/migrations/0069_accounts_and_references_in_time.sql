@@ -127,12 +127,26 @@ create or replace function issues_of_days(the_account_id bigint, the_from date, 
     and days_of_issue(i, a.time_zone) && daterange(the_from, the_to, '[]')
 $$;
 
+-- The uses of a payout's reference that is used again, by a day of each: a use keeps its name when its files are withdrawn and imported
+-- again.
+create table payout_names (
+  account_id bigint not null references statement_accounts,
+  payout_reference text not null,
+  day date not null,
+  use_day date not null,
+  primary key (account_id, payout_reference, day)
+);
+
 -- A provider may use the reference of a payout again. The uses are more than 120 days apart, and each is named by the day of its
 -- line that was stored first: `use_day`. That of the use that was stored first is -infinity, so that it keeps the name without a day.
 create function payout_uses(the_account_id bigint, the_references text[])
 returns table (payout_reference text, from_date date, to_date date, use_day date) stable rows 10 language sql as $$
-  select payout_reference, from_date, to_date,
-    case when line_id = min(line_id) over (partition by payout_reference) then '-infinity' else first_day end
+  select payout_reference, from_date, to_date, coalesce(
+    (select min(n.use_day) from payout_names n
+      where n.account_id = the_account_id and n.payout_reference = used.payout_reference and n.day between from_date - 120 and to_date + 120),
+    case when line_id = min(line_id) over (partition by payout_reference) and not exists (
+        select from payout_names n where n.account_id = the_account_id and n.payout_reference = used.payout_reference)
+      then '-infinity' else first_day end)
   from (
     select payout_reference, min(booked_on) as from_date, max(booked_on) as to_date, min(line_id) as line_id,
       (array_agg(booked_on order by line_id))[1] as first_day

@@ -195,7 +195,13 @@ const ofUse = (sql: Transaction): Fragment => sql`
 export async function matchBatches(sql: Transaction, { accountId }: RunScope): Promise<void> {
   await sql`
     with uses as materialized (
-      select * from payout_uses(${accountId}, array(select distinct payout_key from run_lines where kind = 'payout' and payout_key is not null))
+      select * from payout_uses(${accountId}, array(select distinct payout_key from run_lines where payout_key is not null))
+    ),
+    named as (
+      insert into payout_names
+      select ${accountId}, payout_reference, from_date, use_day
+        from (select *, count(*) over (partition by payout_reference) as of_reference from uses) u where of_reference > 1
+      on conflict do nothing
     ),
     converted as (
       select u.payout_reference as payout_key, u.use_day from uses u join statement_lines s on ${ofUse(sql)}

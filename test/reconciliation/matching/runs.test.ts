@@ -339,7 +339,7 @@ describe("groups and decisions", () => {
         where account_id = ${bank} order by match_id`;
         return rows.map(({ name }) => name.replace(reference, ""));
       };
-      for (const { name, amountMinor, month } of imported) {
+      const importPayout = async ({ name, amountMinor, month }: (typeof uses)[number]) => {
         const days = { from: `${month}-01`, to: `${month}-31` };
         const line = { payoutReference: "45", day: `${month}-10` };
         const lines: readonly Line[] = [
@@ -347,6 +347,11 @@ describe("groups and decisions", () => {
           { ...line, name: `${name} payout`, kind: "payout", amountMinor: -amountMinor },
         ];
         await world.importLines(world.terminalAccountId, lines, days);
+        return { days, line };
+      };
+      for (const use of imported) {
+        const { name, amountMinor } = use;
+        const { days, line } = await importPayout(use);
         await world.importLines(bank, [{ ...line, name: `${name} credit`, kind: "bank_credit", amountMinor }], days);
         expect((await world.run(world.terminalAccountId, days)).lines).toMatchObject({ [`${name} payout`]: "matched" });
         expect(await world.run(bank, days)).toMatchObject({ kinds: [], lines: { [`${name} credit`]: "matched" } });
@@ -369,6 +374,12 @@ describe("groups and decisions", () => {
       const credits = { "old credit": "matched", "new credit": "matched" };
       expect(await world.run(bank, whole)).toMatchObject({ kinds: [], lines: credits });
       expect(await names()).toEqual(before);
+
+      await world.withdraw(world.terminalAccountId);
+      for (const use of imported.toReversed()) await importPayout(use);
+      await world.run(world.terminalAccountId, whole);
+      expect(await world.run(bank, whole)).toMatchObject({ kinds: [], lines: credits });
+      expect(await names(), "after its files were imported again").toEqual(before);
     },
   );
 
