@@ -66,7 +66,7 @@ export class LineWriter {
     await sql.copyRows(this.#tx, "lines", rows.lines);
     await sql.copyRows(this.#tx, "sources", rows.sources);
     await sql.copyRows(this.#tx, "undecided", rows.undecided);
-    if (rows.payouts.length > 0) await sql.addPayouts(this.#tx, this.#owner.accountId, rows.payouts);
+    if (rows.payouts.length > 0) await sql.addPayouts(this.#tx, this.#owner, rows.payouts);
     this.#lines += rows.lines.length;
     this.#sources += rows.sources.length;
   }
@@ -131,7 +131,8 @@ export class LineWriter {
       const hasSource =
         isKnown && before.amount_minor === line.amountMinor.toString() && before.currency === line.currency;
       if (hasSource) rows.sources.push(sql.sourceRow(this.#owner, position, before.line_id));
-      if (hasSource && before.payout_reference === "" && line.payoutReference !== "")
+      const canHavePayout = before?.payout_reference === "" || before?.has_added_payout === true;
+      if (hasSource && canHavePayout && line.payoutReference !== "" && line.payoutReference !== before.payout_reference)
         rows.payouts.push({ lineId: before.line_id, payoutReference: line.payoutReference });
       rows.undecided.push(sql.undecidedRow({ ...line, hasSource }));
     }

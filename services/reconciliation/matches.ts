@@ -54,7 +54,9 @@ export const confirmMatch: Handler<MatchesDeps, typeof bus.confirmMatch> = async
   return await database.begin(async (tx) => {
     await lockDecisions(tx, organizationId);
     const { accountId, lines } = await requireLines(tx, organizationId, asked.lineIds);
-    const attributed = await findAttributed(tx, asked.lineIds);
+    // A statement may divide the money that has paid an order: the parts are the payment of that order.
+    const [paymentKey, ...others] = asked.paymentKeys;
+    const attributed = await findAttributed(tx, asked.lineIds, others.length === 0 ? paymentKey : undefined);
     if (attributed !== undefined) {
       const detail = `The money of a line pays an order by issue ${attributed.issue_id}: leave this line out.`;
       throw conflict("line_attributed", detail);

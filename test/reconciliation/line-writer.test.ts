@@ -188,7 +188,7 @@ test("rows of two files that contradict one line: each has its amount, so that e
   expect(rows.map(({ raw }) => raw)).toEqual(["a;payment;payment;200;EUR", "a;payment;payment;300;EUR"]);
 });
 
-test("a later file names the payout of lines without one: they get it, but for those of a closed period", async () => {
+test("a later file names the payout of lines without one: they get it, but for those of a closed period, until it is withdrawn", async () => {
   const accountId = await openAccount();
   const rows = ["open", "named before", "closed"].map((name) => ({
     name,
@@ -204,15 +204,22 @@ test("a later file names the payout of lines without one: they get it, but for t
     select ${organizationId}, ${accountId}, 'day', ${dayOf(3)}, ${dayOf(3)}, 9999999, '{}', sha256(''), key_id, sha512(''), 1, 'Rosa', now(), 'Seen.'
     from k`;
 
-  const later = rows.map((row) => ({ ...row, payout: "P-2" }));
-  expect(await storeFile(accountId, { rows: later, batch: 2 })).toMatchObject({
-    conflicts: [],
-    counts: "0 new, 3 known",
-  });
-
-  const lines = await database<{ line: string }[]>`
-    select provider_reference || ': ' || payout_reference as line from statement_lines where account_id = ${accountId} order by line`;
-  expect(lines.map(({ line }) => line)).toEqual(["closed: ", "named before: P-1", "open: P-2"]);
+  const storeWith = async (payout: string) => {
+    const later = rows.map((row) => ({ ...row, payout }));
+    expect(await storeFile(accountId, { rows: later, batch: 2 })).toMatchObject({
+      conflicts: [],
+      counts: "0 new, 3 known",
+    });
+    const lines = await database<{ line: string }[]>`
+      select provider_reference || ': ' || payout_reference as line from statement_lines where account_id = ${accountId} order by line`;
+    return lines.map(({ line }) => line);
+  };
+  for (const payout of ["P-2", "P-3"])
+    expect(await storeWith(payout)).toEqual(["closed: ", "named before: P-1", "open: P-2"]);
+  await database`
+    update statement_imports set status = 'withdrawn', withdrawn_by = 1, withdrawn_at = now(), withdrawal_reason = 'Wrong column.'
+    where account_id = ${accountId}`;
+  expect(await storeWith("P-4")).toEqual(["closed: ", "named before: P-1", "open: P-4"]);
 });
 
 test("files one after another, in batches of any size: the stored result equals that of whole files", async () => {

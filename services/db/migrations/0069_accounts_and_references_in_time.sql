@@ -127,17 +127,38 @@ create or replace function issues_of_days(the_account_id bigint, the_from date, 
     and days_of_issue(i, a.time_zone) && daterange(the_from, the_to, '[]')
 $$;
 
--- A provider may use the reference of a payout again. The uses are more than 120 days apart; each day of a line with the reference
--- belongs to the use that begins at `use_from`, and that of the first use is -infinity, so that it keeps its name.
+-- The uses of a payout's reference that is used again, by a day of each: a use keeps its name when its files are withdrawn and imported
+-- again.
+create table payout_names (
+  account_id bigint not null references statement_accounts,
+  payout_reference text not null,
+  day date not null,
+  use_day date not null,
+  primary key (account_id, payout_reference, day)
+);
+
+-- A provider may use the reference of a payout again. The uses are more than 120 days apart, and each is named by the day of its
+-- line that was stored first: `use_day`. That of the use that was stored first is -infinity, so that it keeps the name without a day.
 create function payout_uses(the_account_id bigint, the_references text[])
-returns table (payout_reference text, booked_on date, use_from date) stable language sql as $$
-  select payout_reference, booked_on, coalesce(max(begins) over (partition by payout_reference order by booked_on), '-infinity')
+returns table (payout_reference text, from_date date, to_date date, use_day date) stable rows 10 language sql as $$
+  select payout_reference, from_date, to_date, coalesce(
+    (select min(n.use_day) from payout_names n
+      where n.account_id = the_account_id and n.payout_reference = used.payout_reference and n.day between from_date - 120 and to_date + 120),
+    case when line_id = min(line_id) over (partition by payout_reference) and not exists (
+        select from payout_names n where n.account_id = the_account_id and n.payout_reference = used.payout_reference)
+      then '-infinity' else first_day end)
   from (
-    select payout_reference, booked_on,
-      case when booked_on - lag(booked_on) over (partition by payout_reference order by booked_on) > 120 then booked_on end as begins
+    select payout_reference, min(booked_on) as from_date, max(booked_on) as to_date, min(line_id) as line_id,
+      (array_agg(booked_on order by line_id))[1] as first_day
     from (
-      select distinct l.payout_reference, l.booked_on from statement_lines l
-      where l.account_id = the_account_id and l.payout_reference = any (the_references) and l.payout_reference <> '') days) begun
+      select *, count(*) filter (where is_first) over (partition by payout_reference order by booked_on) as use
+      from (
+        select l.payout_reference, l.booked_on, min(l.line_id) as line_id,
+          l.booked_on - lag(l.booked_on) over (partition by l.payout_reference order by l.booked_on) > 120 as is_first
+        from statement_lines l
+        where l.account_id = the_account_id and l.payout_reference = any (the_references) and l.payout_reference <> ''
+        group by l.payout_reference, l.booked_on) days) counted
+    group by payout_reference, use) used
 $$;
 
 create or replace function expected_payouts(the_account_id bigint, the_from date, the_to date)
@@ -156,26 +177,26 @@ AS $$
     where l.account_id = the_account_id and l.booked_on between the_from and the_to
       and (l.kind = 'payout' or (l.payout_reference <> '' and l.kind not in ('planned_payout', 'payout_reversal', 'not_money', 'bank_credit', 'bank_debit')))
   ),
+  -- The lines of a payout count only where the statement has no line of the payout itself, and all have one currency.
   uses as materialized (
-    select * from payout_uses(the_account_id, array(select distinct payout_reference from movement where payout_reference <> ''))
+    select u.*, bool_or(l.kind in ('payout', 'planned_payout')) or count(distinct l.currency) filter (
+        where l.kind not in ('payout_reversal', 'not_money')) > 1 as has_payout, bool_or(l.kind = 'payout_reversal') as is_reversed
+    from payout_uses(the_account_id, array(select distinct payout_reference from movement where payout_reference <> '')) u
+      join statement_lines l on l.payout_reference = u.payout_reference and l.booked_on between u.from_date and u.to_date
+    where l.account_id = the_account_id and l.payout_reference <> ''
+    group by u.payout_reference, u.from_date, u.to_date, u.use_day
   ),
-  -- The lines of a payout count only where the statement has no line of the payout itself.
   counted as (
-    select m.*, case when m.payout_reference <> '' then concat_ws(':', 'reference', m.payout_reference, m.currency, nullif(u.use_from, '-infinity')::text)
+    select m.*, case when m.payout_reference <> '' then concat_ws(':', 'reference', m.payout_reference, m.currency, nullif(u.use_day, '-infinity')::text)
         when is_share then 'day:' || paid_on || ':' || currency else encode(fingerprint, 'hex') end as name
-    from movement m left join uses u on u.payout_reference = m.payout_reference and u.booked_on = m.booked_on
-    where (m.kind = 'payout' or not exists (
-        select from statement_lines p join uses v using (payout_reference, booked_on)
-        where p.account_id = the_account_id and p.payout_reference = m.payout_reference and v.use_from = u.use_from
-          and (p.kind in ('payout', 'planned_payout')
-            or (p.currency <> m.currency and p.kind not in ('payout_reversal', 'not_money')))))
-      and (m.payout_reference = '' or not exists (
-        select from statement_lines r join uses v using (payout_reference, booked_on)
-        where r.account_id = the_account_id and r.payout_reference = m.payout_reference and v.use_from = u.use_from
-          and r.kind = 'payout_reversal'))
+    from movement m left join uses u on u.payout_reference = m.payout_reference and m.booked_on between u.from_date and u.to_date
+    where (m.kind = 'payout' or not u.has_payout) and u.is_reversed is not true
   )
   select 'payout:' || the_account_id || ':' || name, sum(minor)::bigint, currency,
     case when count(distinct provider_reference) = 1 and not bool_or(is_share) then comparable_reference(min(provider_reference)) end,
     comparable_reference(min(payout_reference)), max(paid_on)
   from counted group by name, currency having sum(minor) between 1 and 999999999999999999
 $$;
+
+-- The import that has added the payout to a line of an earlier file. When it is withdrawn, another file can correct the payout.
+alter table statement_lines add column payout_import_id bigint;

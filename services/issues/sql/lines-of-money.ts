@@ -34,14 +34,19 @@ const issuesOfLines = (sql: Queryable): Fragment => sql`
       and i.kind = any (${[...CALLBACK_ISSUE_KINDS]}::text[]) and i.subject_key in (${lineSubject(sql)}, ${moneySubject(sql)})
       and (i.subject_key like 'line:%' or ${isNamedByMoney(sql, sql`a.config_id is not null`)})`;
 
-/** The issue by which the money of one of the lines pays an order, or is about to. `transaction_id` is null until it has paid. */
+/**
+ * The issue by which the money of one of the lines pays an order, or is about to; not one that has paid `except`, the key of a
+ * payment. `transaction_id` is null until it has paid.
+ */
 export async function findAttributed(
   sql: Transaction,
   lineIds: readonly number[],
+  except = "",
 ): Promise<{ readonly issue_id: number; readonly transaction_id: number | null } | undefined> {
   const [row] = await sql<{ issue_id: number; transaction_id: number | null }[]>`
     select i.issue_id, i.transaction_id from ${issuesOfLines(sql)}
     where s.line_id = any (${[...lineIds]}::bigint[]) and (i.status = 'attributed' or i.attribution is not null)
+      and 'transaction:' || i.transaction_id is distinct from ${except}
     order by i.issue_id limit 1`;
   return row;
 }

@@ -59,7 +59,13 @@ export async function loadRunInputs(sql: Transaction, { accountId, fromDate, toD
       -- A match that reaches beyond the days of the run is judged as a whole.
       or line_id in (
         select o.line_id from match_lines m join match_lines o using (match_id) join statement_lines l on l.line_id = m.line_id
-        where o.line_id <> m.line_id and l.account_id = ${accountId} and l.booked_on between ${fromDate}::date and ${toDate}::date))`;
+        where o.line_id <> m.line_id and l.account_id = ${accountId} and l.booked_on between ${fromDate}::date and ${toDate}::date)
+      -- So are the payouts with one reference: their matches have one name, or names that depend on one another.
+      or line_id in (
+        select line_id from statement_lines
+        where account_id = ${accountId} and kind = 'payout' and payout_reference <> '' and payout_reference in (
+          select payout_reference from statement_lines
+          where account_id = ${accountId} and booked_on between ${fromDate}::date and ${toDate}::date and kind = 'payout')))`;
   await sql`analyze run_lines`;
   await sql`
     insert into run_payments
@@ -93,7 +99,7 @@ async function leaveHeldElsewhere(sql: Transaction, accountId: number): Promise<
           join statement_lines s on s.account_id = a.account_id
             and s.fingerprint = case when i.subject_key like 'line:%' then decode(substr(i.subject_key, 6), 'hex') end
         where a.account_id in (select ${accountId}::bigint union select account_id from rival_banks(${accountId}))
-          and i.kind in ('amount_over', 'amount_under', 'reference_mismatch') and i.status <> 'ended'
+          and i.kind in ('amount_over', 'amount_under', 'reference_mismatch') and i.status <> 'ended' and i.superseded_by is null
           and not exists (select from run_lines l where l.line_id = s.line_id))`;
 }
 

@@ -1,5 +1,5 @@
 /** The matches of a run: what a person has confirmed, then the exact tier for all lines before any weaker evidence. */
-import type { Transaction } from "../../db/pool.ts";
+import type { Fragment, Transaction } from "../../db/pool.ts";
 import { RUN_LIMITS } from "../limits.ts";
 import { arrivedMinor } from "./run-inputs.ts";
 import type { RunScope } from "./runs.ts";
@@ -184,6 +184,10 @@ export async function matchShares(sql: Transaction, { accountId }: RunScope): Pr
     from share where paid_minor + sum_minor <> 0`;
 }
 
+/** Whether the line `s` is of the payout `u`. */
+const ofUse = (sql: Transaction): Fragment => sql`
+  s.payout_reference = u.payout_reference and s.booked_on between u.from_date and u.to_date`;
+
 /**
  * Matches payouts with the sum of the lines that name them. Lines in other currencies are not compared: no rate is known. A
  * reference that is used again long after its last line names another payout.
@@ -191,26 +195,32 @@ export async function matchShares(sql: Transaction, { accountId }: RunScope): Pr
 export async function matchBatches(sql: Transaction, { accountId }: RunScope): Promise<void> {
   await sql`
     with uses as materialized (
-      select * from payout_uses(${accountId}, array(select distinct payout_key from run_lines where kind = 'payout' and payout_key is not null))
+      select * from payout_uses(${accountId}, array(select distinct payout_key from run_lines where payout_key is not null))
+    ),
+    named as (
+      insert into payout_names
+      select ${accountId}, payout_reference, from_date, use_day
+        from (select *, count(*) over (partition by payout_reference) as of_reference from uses) u where of_reference > 1
+      on conflict do nothing
     ),
     converted as (
-      select payout_reference as payout_key, use_from from statement_lines join uses using (payout_reference, booked_on)
-      where account_id = ${accountId} and kind <> 'not_money'
-      group by payout_reference, use_from having count(distinct currency) > 1
+      select u.payout_reference as payout_key, u.use_day from uses u join statement_lines s on ${ofUse(sql)}
+      where s.account_id = ${accountId} and s.payout_reference <> '' and s.kind <> 'not_money'
+      group by u.payout_reference, u.use_day having count(distinct s.currency) > 1
     ),
     batch as (
-      select s.payout_reference as payout_key, u.use_from, s.currency, nullif(count(*) filter (where s.kind <> 'payout'), 0) as lines,
+      select u.payout_reference as payout_key, u.use_day, s.currency, nullif(count(*) filter (where s.kind <> 'payout'), 0) as lines,
         sum(coalesce(s.net_minor, s.amount_minor + coalesce(s.fee_minor, 0))) filter (where s.kind <> 'payout') as sum_minor,
         sum(s.amount_minor) filter (where s.kind = 'payout') as paid_minor
-      from statement_lines s join uses u using (payout_reference, booked_on)
-      where s.account_id = ${accountId} and s.kind not in ('planned_payout', 'payout_reversal', 'not_money')
-      group by s.payout_reference, u.use_from, s.currency
+      from uses u join statement_lines s on ${ofUse(sql)}
+      where s.account_id = ${accountId} and s.payout_reference <> '' and s.kind not in ('planned_payout', 'payout_reversal', 'not_money')
+      group by u.payout_reference, u.use_day, s.currency
     ),
     payout as (
-      select l.line_id, l.payout_key, nullif(u.use_from, '-infinity')::text as since, l.currency, b.lines, b.sum_minor, b.paid_minor,
-        (l.payout_key, u.use_from) in (select payout_key, use_from from converted) is true as is_converted
-      from run_lines l left join uses u on u.payout_reference = l.payout_key and u.booked_on = l.booked_on
-        left join batch b on b.payout_key = l.payout_key and b.use_from = u.use_from and b.currency = l.currency
+      select l.line_id, l.payout_key, nullif(u.use_day, '-infinity')::text as since, l.currency, b.lines, b.sum_minor, b.paid_minor,
+        (l.payout_key, u.use_day) in (select payout_key, use_day from converted) is true as is_converted
+      from run_lines l left join uses u on u.payout_reference = l.payout_key and l.booked_on between u.from_date and u.to_date
+        left join batch b on b.payout_key = l.payout_key and b.use_day = u.use_day and b.currency = l.currency
       where l.kind = 'payout' and not exists (select from run_group_lines g where g.line_id = l.line_id)
         and not exists (select from run_diffs d where d.line_id = l.line_id)
     ),

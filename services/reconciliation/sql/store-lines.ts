@@ -20,6 +20,8 @@ export interface KnownLine {
   readonly amount_minor: string;
   readonly currency: string;
   readonly payout_reference: string;
+  /** Whether a later file has added its payout. */
+  readonly has_added_payout: boolean;
 }
 
 /** The columns of a line, in the order of `fieldsOf`. */
@@ -129,7 +131,7 @@ export async function findLines(
   const array = `{${fingerprints.map((hex) => `"\\\\x${hex}"`).join(",")}}`;
   const rows = await sql<(KnownLine & { fingerprint: string })[]>`
     select encode(f.fingerprint, 'hex') as fingerprint, l.line_id, l.amount_minor::text as amount_minor, l.currency,
-      l.payout_reference
+      l.payout_reference, l.payout_import_id is not null as has_added_payout
     from unnest(${array}::text::bytea[]) as f (fingerprint) cross join lateral (
       select * from statement_lines l
       where (l.account_id, l.fingerprint) >= (${accountId}, f.fingerprint) and (l.account_id, l.fingerprint) <= (${accountId}, f.fingerprint)
@@ -137,22 +139,29 @@ export async function findLines(
   return new Map(rows.map((row) => [row.fingerprint, row]));
 }
 
-/** The payout of a line, which no file before has named. */
+/** The payout of a line that earlier files have brought. */
 export interface NamedPayout {
   readonly lineId: number;
   readonly payoutReference: string;
 }
 
 /**
- * Adds the payouts to lines that have none: an export before the payout does not name it. A line of a closed period stays as it
- * is. The transaction has the account, so no period is closed meanwhile.
+ * Adds the payouts to lines that have none, because an export before the payout does not name it, or one that a withdrawn file
+ * has added. A line of a closed period stays as it is. The transaction has the account, so no period is closed meanwhile.
  */
-export async function addPayouts(sql: Transaction, accountId: number, payouts: readonly NamedPayout[]): Promise<void> {
+export async function addPayouts(
+  sql: Transaction,
+  { accountId, importId }: LineOwner,
+  payouts: readonly NamedPayout[],
+): Promise<void> {
   await sql`
-    update statement_lines l set payout_reference = p.reference
+    update statement_lines l set payout_reference = p.reference, payout_import_id = ${importId}
     from unnest(${payouts.map(({ lineId }) => lineId)}::bigint[], ${payouts.map((payout) => storedText(payout.payoutReference))}::text[])
       as p (line_id, reference)
-    where l.line_id = p.line_id and l.payout_reference = '' and not exists (
+    where l.line_id = p.line_id
+      and (l.payout_reference = '' or exists (
+        select from statement_imports i where i.import_id = l.payout_import_id and i.status in ('withdrawing', 'withdrawn')))
+      and not exists (
       select from period_closings c where c.account_id = ${accountId} and l.booked_on between c.from_date and c.to_date
         and l.line_id <= c.through_line_id)`;
 }

@@ -7,7 +7,7 @@ import { addRunMetrics } from "../../../services/reconciliation/metrics.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { QUIET } from "../../support/quiet-log.ts";
 import { operator, refusalOf } from "../closings/closing-world.ts";
-import { lineOf, type RunDatabase, type RunWorld, startRunDatabase } from "./run-world.ts";
+import { lineOf, type RunDatabase, type RunWorld, raiseOfCallback, startRunDatabase } from "./run-world.ts";
 
 const REASON = "Checked with the slip.";
 
@@ -112,6 +112,27 @@ describe("candidates", () => {
 
     const outcome = await world.run(world.qrAccountId);
     expect(outcome).toMatchObject({ kinds: [], lines: { x: "matched", y: "matched", z: "matched" } });
+  });
+
+  test("money that pays an order, in parts: confirmed as the payment of that order only", async () => {
+    const world = await running.openWorld();
+    const issueId = await raiseOfCallback(world, { kind: "late_money", reference: "tx-1", amountMinor: 1000 });
+    const paid = await world.pay({ reference: "order", amountMinor: 1000 });
+    const other = await world.pay({ reference: "other", amountMinor: 1000 });
+    await world.database`
+      update issues i set status = 'attributed', resolved_at = now(), resolved_by = 7, reason = 'Seen.',
+        transaction_id = t.transaction_id, order_id = t.order_id
+      from transactions t where 'transaction:' || t.transaction_id = ${paid} and i.issue_id = ${issueId}`;
+    await world.importLines(world.qrAccountId, [lineOf("tx-1", 600), { name: "rest", amountMinor: 400 }]);
+    await world.run(world.qrAccountId);
+    const ids = await lineIds(world, world.qrAccountId);
+    const confirm = (...paymentKeys: string[]) =>
+      confirmMatch(world, { caller: operator(world), lineIds: ids, paymentKeys, reason: REASON });
+
+    expect(await refusalOf(confirm(other))).toBe("line_attributed");
+    await confirm(paid);
+
+    expect((await world.run(world.qrAccountId)).lines).toEqual({ "tx-1": "matched", rest: "matched" });
   });
 
   test("a payout: confirmed by the net amount that has arrived", async () => {

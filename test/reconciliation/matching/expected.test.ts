@@ -431,6 +431,9 @@ describe("payouts at the bank", () => {
       expect((await world.run(bank)).kinds, "and none of them is missing").toEqual([kind]);
       expect((await world.run(bank, { to: "2026-03-11" })).kinds, "nor in a run without its day").toEqual([]);
       expect(await factsOf(world, kind)).toMatchObject([{ payments: "2", sumMinor: "7100", differenceMinor }]);
+      await world.database`update issues set superseded_by = issue_id where account_key = ${`statement:${bank}`}`;
+      const missing = ["missing_in_statement", "missing_in_statement"];
+      expect((await world.run(bank, { to: "2026-03-11" })).kinds, "unless another issue replaces it").toEqual(missing);
     },
   );
 

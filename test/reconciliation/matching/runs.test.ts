@@ -320,32 +320,83 @@ describe("groups and decisions", () => {
     expect((await world.run(world.qrAccountId, days)).kinds).toEqual(["unmatched_money", "unmatched_money"]);
   });
 
-  test("a payout reference that is used again: the earlier payout and its credit stay, and the later ones match", async () => {
-    const world = await running.openWorld();
-    const bank = await world.addAccount("bank");
-    for (const [name, amountMinor, month] of [
-      ["old", 700, "2025-07"],
-      ["new", 900, "2026-03"],
-    ] as const) {
-      const days = { from: `${month}-01`, to: `${month}-31` };
-      const line = { payoutReference: "45", day: `${month}-10` };
-      await world.importLines(
-        world.terminalAccountId,
-        [
+  const uses = [
+    { name: "old", amountMinor: 700, month: "2025-07" },
+    { name: "new", amountMinor: 900, month: "2026-03" },
+  ];
+  test.each([
+    { order: "oldest first", imported: uses },
+    { order: "newest first", imported: uses.toReversed() },
+  ])(
+    "a payout reference that is used again, imported $order: both payouts match, and keep their names",
+    async ({ imported }) => {
+      const world = await running.openWorld();
+      const bank = await world.addAccount("bank");
+      const reference = `payout:${world.terminalAccountId}:reference:45:EUR`;
+      const names = async () => {
+        const rows = await world.database<{ name: string }[]>`
+        select payment_key as name from match_payments join statement_matches using (match_id)
+        where account_id = ${bank} order by match_id`;
+        return rows.map(({ name }) => name.replace(reference, ""));
+      };
+      const importPayout = async ({ name, amountMinor, month }: (typeof uses)[number]) => {
+        const days = { from: `${month}-01`, to: `${month}-31` };
+        const line = { payoutReference: "45", day: `${month}-10` };
+        const lines: readonly Line[] = [
           { ...line, name: `${name} sale`, kind: "adjustment", amountMinor },
           { ...line, name: `${name} payout`, kind: "payout", amountMinor: -amountMinor },
-        ],
-        days,
-      );
-      await world.importLines(bank, [{ ...line, name: `${name} credit`, kind: "bank_credit", amountMinor }], days);
-      expect((await world.run(world.terminalAccountId, days)).lines).toMatchObject({ [`${name} payout`]: "matched" });
-      expect(await world.run(bank, days)).toMatchObject({ kinds: [], lines: { [`${name} credit`]: "matched" } });
+        ];
+        await world.importLines(world.terminalAccountId, lines, days);
+        return { days, line };
+      };
+      for (const use of imported) {
+        const { name, amountMinor } = use;
+        const { days, line } = await importPayout(use);
+        await world.importLines(bank, [{ ...line, name: `${name} credit`, kind: "bank_credit", amountMinor }], days);
+        expect((await world.run(world.terminalAccountId, days)).lines).toMatchObject({ [`${name} payout`]: "matched" });
+        expect(await world.run(bank, days)).toMatchObject({ kinds: [], lines: { [`${name} credit`]: "matched" } });
+      }
+      const whole = { from: "2025-07-01", to: "2026-03-31" };
+      const before = await names();
+      expect(before).toEqual(["", `:${imported[1]?.month}-10`]);
+      for (const { name, month } of uses) {
+        const earlier = {
+          name: `${name} earlier`,
+          kind: "fee",
+          amountMinor: 0,
+          payoutReference: "45",
+          day: `${month}-01`,
+        } as const;
+        await world.importLines(world.terminalAccountId, [earlier], whole);
+      }
+      const { lines } = await world.run(world.terminalAccountId, whole);
+      expect(lines).toMatchObject({ "old payout": "matched", "new payout": "matched" });
+      const credits = { "old credit": "matched", "new credit": "matched" };
+      expect(await world.run(bank, whole)).toMatchObject({ kinds: [], lines: credits });
+      expect(await names()).toEqual(before);
+
+      await world.withdraw(world.terminalAccountId);
+      for (const use of imported.toReversed()) await importPayout(use);
+      await world.run(world.terminalAccountId, whole);
+      expect(await world.run(bank, whole)).toMatchObject({ kinds: [], lines: credits });
+      expect(await names(), "after its files were imported again").toEqual(before);
+    },
+  );
+
+  test("two payouts with one reference, in runs of other days: both match together", async () => {
+    const { terminalAccountId: account, ...world } = await running.openWorld();
+    for (const [name, day] of [
+      ["first", "2026-01-10"],
+      ["second", "2026-04-10"],
+    ] as const) {
+      const line = { payoutReference: "45", day };
+      await world.importLines(account, [
+        { ...line, name: `${name} sale`, kind: "adjustment", amountMinor: 500 },
+        { ...line, name: `${name} payout`, kind: "payout", amountMinor: -500 },
+      ]);
+      const { lines } = await world.run(account, { from: day, to: day });
+      expect(lines).toMatchObject({ "first payout": "matched", [`${name} payout`]: "matched" });
     }
-    const whole = { from: "2025-07-01", to: "2026-03-31" };
-    const { lines } = await world.run(world.terminalAccountId, whole);
-    expect(lines).toMatchObject({ "old payout": "matched", "new payout": "matched" });
-    const credits = { "old credit": "matched", "new credit": "matched" };
-    expect(await world.run(bank, whole)).toMatchObject({ kinds: [], lines: credits });
   });
 
   test("a closed difference stays closed when its file is withdrawn and imported again", async () => {

@@ -230,7 +230,7 @@ export const reportChecks: readonly DeviceCheck[] = [
     id: "device.repeats_blocked_report",
     capability: "outcome_report",
     after: ["device.reports_success"],
-    quotes: ["Once the block ends, it is accepted under the same key, unless the collection has ended"],
+    quotes: ["Then the report is accepted under the same key, unless the collection has ended"],
     run: (world) =>
       world.collecting("hold", async (collection) => {
         await world.until("the device fetches the assignment", () => fetched(world, collection.intentId));
