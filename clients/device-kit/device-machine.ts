@@ -178,7 +178,7 @@ export function deviceStep(device: DeviceDraft, event: DeviceEvent): void {
     case "start": {
       const record = event.record === "damaged" ? null : event.record;
       const problem = record === event.record ? null : storageProblem("The stored record is damaged.");
-      change(device, { record, code: event.code ?? state.code, problem });
+      change(device, { record, code: state.code ?? event.code, problem });
       return record === null || record.credential === "" ? needCode(device) : beginHeartbeats(device);
     }
     case "code": {

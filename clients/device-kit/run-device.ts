@@ -18,7 +18,7 @@ export interface DeviceOptions<S> {
   readonly code?: string | undefined;
   /**
    * Additional telemetry for the heartbeat, for example the app's version, battery and network. It is left out when it throws,
-   * is larger than 4 KiB of JSON, or has more than 8 levels.
+   * when the whole telemetry would be larger than 4 KiB of JSON, or when it has more than 8 levels.
    */
   readonly summary?: () => object;
   /** Called after each step with the device's state, for its screen and its log. */

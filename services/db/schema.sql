@@ -1910,7 +1910,7 @@ AS $function$
         where l.kind not in ('payout_reversal', 'not_money')) > 1 as has_payout, bool_or(l.kind = 'payout_reversal') as is_reversed
     from payout_uses(the_account_id, array(select distinct payout_reference from movement where payout_reference <> '')) u
       join statement_lines l on l.payout_reference = u.payout_reference and l.booked_on between u.from_date and u.to_date
-    where l.account_id = the_account_id and l.payout_reference <> ''
+    where l.account_id = the_account_id and l.payout_reference <> '' and u.from_date <= the_to and u.to_date >= the_from
     group by u.payout_reference, u.from_date, u.to_date, u.use_day
   ),
   counted as (

@@ -5,7 +5,8 @@
  *
  *   lines and payments ──► links by reference ──► confirmed, exact pairs, exact sums ──► differences ──► issues
  *
- * The same lines and payments give the same result, in whatever order they were imported.
+ * The same lines and payments give the same result, in whatever order they were imported. Only the names of payouts that share
+ * a reference follow that order.
  */
 import type { Database, Transaction } from "../db/pool.ts";
 import { WorkStoppedError } from "../db/stoppable.ts";

@@ -22,9 +22,12 @@ const spentIn = perRun<{ answer?: SuiteAnswer }>(() => ({}));
 const OF_ONE_ANSWER = /^(?:date|content-length|x-request-id|retry-after|ratelimit.*|connection|keep-alive)$/;
 /** The time that an answer took, or a count. */
 const NUMBER = /^[\d.]+$/;
+/** The headers of an answer. Of those that change with each answer, only the names. */
 const headersOf = ({ headers }: SuiteAnswer, changing: ReadonlySet<string>): object =>
   Object.fromEntries(
-    [...headers].filter(([name, value]) => !OF_ONE_ANSWER.test(name) && !changing.has(name) && !NUMBER.test(value)),
+    [...headers]
+      .filter(([name]) => !OF_ONE_ANSWER.test(name))
+      .map(([name, value]) => [name, changing.has(name) || NUMBER.test(value) ? "" : value]),
   );
 
 /** The headers that differ between two answers to the same request: a proxy may give each answer an id. */

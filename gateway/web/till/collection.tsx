@@ -9,12 +9,12 @@ import { Field, focusFault } from "../shared/field.tsx";
 import { clockTime, dateAndTime, money } from "../shared/format.ts";
 import { useKey } from "../shared/key.ts";
 import { FailureNotice, Notice, Tag, type Tone } from "../shared/states.tsx";
+import { TEXT_BOUNDS } from "../shared/text-bounds.ts";
 import { Countdown } from "../shared/time.tsx";
 import { isConnected, isCurrent } from "./live.ts";
 import { openOrder, order, startNewOrder } from "./order-store.ts";
 import { type Intent, obstacleText, unclearText } from "./reasons.ts";
 import { MayHaveMoved } from "./routes.tsx";
-import { TEXT_BOUNDS } from "./text-bounds.ts";
 import { useHeading } from "./use-heading.ts";
 import { words } from "./words.ts";
 

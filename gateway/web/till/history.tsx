@@ -6,12 +6,12 @@ import { call } from "../shared/call.ts";
 import { now } from "../shared/clock.ts";
 import { Field } from "../shared/field.tsx";
 import { Empty, FailureNotice, Skeleton, Tag } from "../shared/states.tsx";
+import { TEXT_BOUNDS } from "../shared/text-bounds.ts";
 import { useTyped } from "../shared/typing.ts";
 import { useLoad } from "../shared/use-load.ts";
 import { collectionName, live } from "./live.ts";
 import { Past, type Payment } from "./past.tsx";
 import { type Intent, unclearText } from "./reasons.ts";
-import { TEXT_BOUNDS } from "./text-bounds.ts";
 import { words } from "./words.ts";
 
 /** Rows of one page. A ten-year-old till can render this many quickly. */

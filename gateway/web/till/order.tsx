@@ -10,6 +10,7 @@ import { Field, focusFault } from "../shared/field.tsx";
 import { money, samplePrice } from "../shared/format.ts";
 import { repeatedButton } from "../shared/repeated-taps.ts";
 import { Empty, FailureNotice } from "../shared/states.tsx";
+import { TEXT_BOUNDS } from "../shared/text-bounds.ts";
 import { type Loading, useLoad } from "../shared/use-load.ts";
 import { sharedWords } from "../shared/words.ts";
 import { live } from "./live.ts";
@@ -29,7 +30,6 @@ import {
   startNewOrder,
   voidOrder,
 } from "./order-store.ts";
-import { TEXT_BOUNDS } from "./text-bounds.ts";
 import { useHeading } from "./use-heading.ts";
 import { words } from "./words.ts";
 

@@ -127,8 +127,7 @@ create or replace function issues_of_days(the_account_id bigint, the_from date, 
     and days_of_issue(i, a.time_zone) && daterange(the_from, the_to, '[]')
 $$;
 
--- The uses of a payout's reference that is used again, by a day of each: a use keeps its name when its files are withdrawn and imported
--- again.
+-- The uses of a payout's reference, by a day of each: a use keeps its name when its files are withdrawn and imported again.
 create table payout_names (
   account_id bigint not null references statement_accounts,
   payout_reference text not null,
@@ -183,7 +182,7 @@ AS $$
         where l.kind not in ('payout_reversal', 'not_money')) > 1 as has_payout, bool_or(l.kind = 'payout_reversal') as is_reversed
     from payout_uses(the_account_id, array(select distinct payout_reference from movement where payout_reference <> '')) u
       join statement_lines l on l.payout_reference = u.payout_reference and l.booked_on between u.from_date and u.to_date
-    where l.account_id = the_account_id and l.payout_reference <> ''
+    where l.account_id = the_account_id and l.payout_reference <> '' and u.from_date <= the_to and u.to_date >= the_from
     group by u.payout_reference, u.from_date, u.to_date, u.use_day
   ),
   counted as (

@@ -35,8 +35,8 @@ const issuesOfLines = (sql: Queryable): Fragment => sql`
       and (i.subject_key like 'line:%' or ${isNamedByMoney(sql, sql`a.config_id is not null`)})`;
 
 /**
- * The issue by which the money of one of the lines pays an order, or is about to; not one that has paid `except`, the key of a
- * payment. `transaction_id` is null until it has paid.
+ * The issue by which the money of one of the lines pays an order, or is about to. An issue that has paid `except`, the key of a
+ * payment, does not count. `transaction_id` is null until it has paid.
  */
 export async function findAttributed(
   sql: Transaction,

@@ -217,7 +217,11 @@ export async function raiseDifferences(sql: Transaction, scope: RunScope): Promi
         join reconciliation_runs r using (run_id)
       where i.account_key = ${accountKeyOf(scope)} and i.status in ('open', 'assigned') and i.source = 'statement'
         and r.account_id = ${accountId} and newest.run_id <> ${runId}
-        and newest.on_date between ${scope.fromDate}::date and ${scope.toDate}::date
+        and (newest.on_date between ${scope.fromDate}::date and ${scope.toDate}::date
+          -- The run also judges payouts of other days, by the reference that they share.
+          or i.kind = 'batch_total_mismatch' and exists (
+            select from run_lines l where l.kind = 'payout' and l.booked_on = newest.on_date
+              and starts_with(i.subject_key, concat_ws(':', 'batch', l.payout_key, l.currency))))
         and (i.kind <> 'malformed_line' or not exists (
           select from statement_imports f where f.import_id = any (malformed_imports(i.evidence)) and ${isOutside(sql, scope)}))`,
     reason: EXPLAINED,

@@ -198,9 +198,7 @@ export async function matchBatches(sql: Transaction, { accountId }: RunScope): P
       select * from payout_uses(${accountId}, array(select distinct payout_key from run_lines where payout_key is not null))
     ),
     named as (
-      insert into payout_names
-      select ${accountId}, payout_reference, from_date, use_day
-        from (select *, count(*) over (partition by payout_reference) as of_reference from uses) u where of_reference > 1
+      insert into payout_names select ${accountId}, payout_reference, from_date, use_day from uses
       on conflict do nothing
     ),
     converted as (

@@ -26,16 +26,16 @@ const nested = (levels: number): object => (levels === 0 ? {} : { inner: nested(
 
 test.each([
   ["within the limits", () => ({ app_version: "4.2.0", ...nested(7) }), { app_version: "4.2.0" }],
-  ["too large", () => ({ text: "ä".repeat(2_048) }), { left_out: "summary: too large or too deep" }],
-  ["too deep", () => nested(8), { left_out: "summary: too large or too deep" }],
+  ["too large", () => ({ text: "ä".repeat(2_048) }), { left_out: "summary" }],
+  ["too deep", () => nested(8), { left_out: "summary" }],
   [
     "that throws",
     () => {
       throw new Error("no battery");
     },
-    { left_out: "summary: failed" },
+    { left_out: "summary" },
   ],
-  ["that is no JSON", () => ({ count: 1n }), { left_out: "summary: failed" }],
+  ["that is no JSON", () => ({ count: 1n }), { left_out: "summary" }],
 ])("telemetry %s: the heartbeat is sent", async (_, summary: () => object, expected) => {
   const record = {
     device_id: 7,

@@ -383,20 +383,21 @@ describe("groups and decisions", () => {
     },
   );
 
-  test("two payouts with one reference, in runs of other days: both match together", async () => {
+  test("two payouts with one reference, in runs of other days: both match together, and their issue ends", async () => {
     const { terminalAccountId: account, ...world } = await running.openWorld();
-    for (const [name, day] of [
-      ["first", "2026-01-10"],
-      ["second", "2026-04-10"],
-    ] as const) {
+    const importPayout = async (name: string, day: string, sale: number, payout: number) => {
       const line = { payoutReference: "45", day };
       await world.importLines(account, [
-        { ...line, name: `${name} sale`, kind: "adjustment", amountMinor: 500 },
-        { ...line, name: `${name} payout`, kind: "payout", amountMinor: -500 },
+        { ...line, name: `${name} sale`, kind: "adjustment", amountMinor: sale },
+        { ...line, name: `${name} payout`, kind: "payout", amountMinor: -payout },
       ]);
-      const { lines } = await world.run(account, { from: day, to: day });
-      expect(lines).toMatchObject({ "first payout": "matched", [`${name} payout`]: "matched" });
-    }
+      return await world.run(account, { from: day, to: day });
+    };
+    expect((await importPayout("first", "2026-01-10", 500, 600)).kinds).toEqual(["batch_total_mismatch"]);
+    const { lines } = await importPayout("second", "2026-04-10", 600, 500);
+    expect(lines).toMatchObject({ "first payout": "matched", "second payout": "matched" });
+    const issues = await world.database`select status from issues where organization_id = ${world.organizationId}`;
+    expect(issues).toMatchObject([{ status: "ended" }]);
   });
 
   test("a closed difference stays closed when its file is withdrawn and imported again", async () => {

@@ -6,6 +6,7 @@ import { call } from "../../shared/call.ts";
 import { money, samplePrice, typedAmount } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { Table } from "../../shared/table.tsx";
+import { TEXT_BOUNDS } from "../../shared/text-bounds.ts";
 import { ask, type FormField, type FormValues, openForm } from "../shell/dialogs.tsx";
 import { ChoiceFilter, EmptyList, FilterBar, useFilters } from "../shell/filters.tsx";
 import { SectionHead } from "../shell/frame.tsx";
@@ -82,14 +83,14 @@ export function Catalogue() {
 
 function fieldsOf(places: Places, currencyOf: (values: FormValues) => string, item?: Item): FormField[] {
   return [
-    { name: "name", label: words().item, initial: item?.name ?? "", maxLength: 100 },
+    { name: "name", label: words().item, initial: item?.name ?? "", maxLength: TEXT_BOUNDS.name },
     {
       name: "category",
       label: words().category,
       help: words().categoryHelp,
       initial: item?.category ?? "",
       isOptional: true,
-      maxLength: 100,
+      maxLength: TEXT_BOUNDS.name,
     },
     {
       name: "unit_amount",

@@ -5,6 +5,7 @@ import { dateAndTime } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { Notice } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
+import { TEXT_BOUNDS } from "../../shared/text-bounds.ts";
 import { useLoad } from "../../shared/use-load.ts";
 import { ask, openForm } from "../shell/dialogs.tsx";
 import type { Filters } from "../shell/filters.tsx";
@@ -159,7 +160,7 @@ function DeviceActions({ device, reload }: DeviceActionsProps) {
       title: words().change,
       action: words().change,
       fields: [
-        { name: "name", label: shellWords().name, initial: name, maxLength: 100 },
+        { name: "name", label: shellWords().name, initial: name, maxLength: TEXT_BOUNDS.name },
         ...(isCompanion
           ? [
               {

@@ -3,6 +3,7 @@ import { Button } from "../../shared/button.tsx";
 import { call } from "../../shared/call.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { Table } from "../../shared/table.tsx";
+import { TEXT_BOUNDS } from "../../shared/text-bounds.ts";
 import { openForm } from "../shell/dialogs.tsx";
 import { ChoiceFilter, EmptyList, FilterBar, useFilters } from "../shell/filters.tsx";
 import { SectionHead } from "../shell/frame.tsx";
@@ -58,7 +59,7 @@ function DeviceList() {
           initial: station,
         },
         { name: "kind", label: words().kind, options: optionsOf("deviceKind", KINDS) },
-        { name: "name", label: shellWords().name, maxLength: 100 },
+        { name: "name", label: shellWords().name, maxLength: TEXT_BOUNDS.name },
         {
           name: "qr",
           label: words().showsQr,

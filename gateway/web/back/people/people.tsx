@@ -5,6 +5,7 @@ import type { ReplyOf } from "../../shared/operations.ts";
 import { MIN_PASSWORD_CHARACTERS } from "../../shared/password-dialog.tsx";
 import { Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
+import { TEXT_BOUNDS } from "../../shared/text-bounds.ts";
 import { sharedWords } from "../../shared/words.ts";
 import { ask, type FormField, openForm } from "../shell/dialogs.tsx";
 import { changePassword, SectionHead } from "../shell/frame.tsx";
@@ -65,7 +66,7 @@ const permissionText = (permission: string): string =>
   (words().permission as Readonly<Record<string, string>>)[permission] ?? permission;
 
 const baseFields = (user?: User): FormField[] => [
-  { name: "name", label: shellWords().name, initial: user?.name ?? "", maxLength: 100 },
+  { name: "name", label: shellWords().name, initial: user?.name ?? "", maxLength: TEXT_BOUNDS.name },
   { name: "email", label: words().email, type: "email", initial: user?.email ?? "" },
   { name: "role", label: words().role, initial: user?.role ?? "cashier", options: optionsOf("role", ROLES) },
 ];

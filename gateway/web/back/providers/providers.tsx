@@ -5,6 +5,7 @@ import { dateAndTime } from "../../shared/format.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { Empty, Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
+import { TEXT_BOUNDS } from "../../shared/text-bounds.ts";
 import { ask, type FormValues, openForm, showOnce } from "../shell/dialogs.tsx";
 import { SectionHead } from "../shell/frame.tsx";
 import { label, optionsOf } from "../shell/labels.ts";
@@ -99,7 +100,7 @@ function addProvider(places: Places, then: () => unknown): void {
       { name: "kind", label: words().kind, options: KINDS.map((value) => ({ value, text: words().kinds[value] })) },
       // The sandbox provider moves no money, so it is for tests only.
       { name: "mode", label: words().mode, options: optionsOf("mode", MODES), when: isEmvco },
-      { name: "name", label: shellWords().name, maxLength: 100 },
+      { name: "name", label: shellWords().name, maxLength: TEXT_BOUNDS.name },
       { name: "guid", label: words().guid, when: isEmvco, maxLength: 32 },
       { name: "tag", label: words().tag, when: isEmvco, initial: "26", maxLength: 2 },
       { name: "merchant_id", label: words().merchantId, when: isEmvco },
@@ -142,7 +143,7 @@ function Actions({ config, reload }: { readonly config: Config; readonly reload:
     openForm({
       title: words().rename,
       action: words().rename,
-      fields: [{ name: "name", label: shellWords().name, initial: config.name, maxLength: 100 }],
+      fields: [{ name: "name", label: shellWords().name, initial: config.name, maxLength: TEXT_BOUNDS.name }],
       run: ({ name = "" }) => call("PATCH /api/backoffice/v1/provider-configs/{config_id}/", { path, body: { name } }),
       done: words().renamed,
       after: reload,

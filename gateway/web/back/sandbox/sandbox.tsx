@@ -7,6 +7,7 @@ import type { ReplyOf } from "../../shared/operations.ts";
 import { QrCode } from "../../shared/qr-code.tsx";
 import { Empty } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
+import { TEXT_BOUNDS } from "../../shared/text-bounds.ts";
 import { pairingAddress } from "../devices/code.tsx";
 import { ask, openForm, showOnce } from "../shell/dialogs.tsx";
 import { SectionHead } from "../shell/frame.tsx";
@@ -147,7 +148,7 @@ function seed(places: Places, then: (fresh: Fresh) => unknown): void {
     action: words().seed,
     fields: [
       { name: "filial_id", label: shellWords().filial, options: places.filialOptions },
-      { name: "name", label: shellWords().name, initial: "Sandbox", maxLength: 100 },
+      { name: "name", label: shellWords().name, initial: "Sandbox", maxLength: TEXT_BOUNDS.name },
       {
         name: "currency",
         label: words().currency,

@@ -14,6 +14,7 @@ import { Choice, Field, focusFault } from "../../shared/field.tsx";
 import { fieldFault } from "../../shared/field-error-texts.ts";
 import { useKey } from "../../shared/key.ts";
 import { FailureNotice, Notice } from "../../shared/states.tsx";
+import { TEXT_BOUNDS } from "../../shared/text-bounds.ts";
 import { toast } from "../../shared/toasts.tsx";
 import { readAgain } from "../../shared/use-load.ts";
 import { sharedWords } from "../../shared/words.ts";
@@ -136,7 +137,7 @@ function QuestionDialog({ question }: { readonly question: QuestionOptions<unkno
           label={shellWords().reason}
           help={shellWords().reasonHelp}
           value={reason.value}
-          maxLength={200}
+          maxLength={TEXT_BOUNDS.reason}
           onInput={(value) => {
             reason.value = value;
           }}

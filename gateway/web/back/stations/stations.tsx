@@ -4,6 +4,7 @@ import { call } from "../../shared/call.ts";
 import { clockTime } from "../../shared/format.ts";
 import { FailureNotice, Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
+import { TEXT_BOUNDS } from "../../shared/text-bounds.ts";
 import { useLoad } from "../../shared/use-load.ts";
 import { ask, openForm } from "../shell/dialogs.tsx";
 import { ChoiceFilter, EmptyList, FilterBar, useFilters } from "../shell/filters.tsx";
@@ -121,7 +122,7 @@ function addFilial(then: () => unknown): void {
   openForm({
     title: words().addFilial,
     action: words().addFilial,
-    fields: [{ name: "name", label: shellWords().name, maxLength: 100 }],
+    fields: [{ name: "name", label: shellWords().name, maxLength: TEXT_BOUNDS.name }],
     run: ({ name = "" }, key) => call("POST /api/backoffice/v1/filials/", { body: { name }, key }),
     // No list shows a filial without a station.
     done: words().filialAdded,
@@ -135,7 +136,7 @@ function addStation(places: Places, then: () => unknown): void {
     action: words().add,
     fields: [
       { name: "filial_id", label: shellWords().filial, options: places.filialOptions },
-      { name: "name", label: shellWords().name, maxLength: 100 },
+      { name: "name", label: shellWords().name, maxLength: TEXT_BOUNDS.name },
       {
         name: "currency",
         label: words().currency,
@@ -167,7 +168,7 @@ function Actions({ station, driver, reload }: ActionsProps) {
     openForm({
       title: words().rename,
       action: words().rename,
-      fields: [{ name: "name", label: shellWords().name, initial: name, maxLength: 100 }],
+      fields: [{ name: "name", label: shellWords().name, initial: name, maxLength: TEXT_BOUNDS.name }],
       run: (values) =>
         call("PATCH /api/backoffice/v1/stations/{station_id}/", { path, body: { name: values.name ?? "" } }),
       done: words().renamed,

@@ -3,6 +3,7 @@ import { call } from "../../shared/call.ts";
 import type { ReplyOf } from "../../shared/operations.ts";
 import { Empty, Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
+import { TEXT_BOUNDS } from "../../shared/text-bounds.ts";
 import { ask, openForm, showOnce } from "../shell/dialogs.tsx";
 import { label, optionsOf } from "../shell/labels.ts";
 import { Listed, mapReply, pageOf, usePages } from "../shell/loading.tsx";
@@ -29,7 +30,7 @@ export function Consumers({ onChange }: { readonly onChange: () => unknown }) {
       action: words().addConsumer,
       fields: [
         { name: "filial_id", label: shellWords().filial, options: places.data?.filialOptions ?? [] },
-        { name: "name", label: shellWords().name, maxLength: 100 },
+        { name: "name", label: shellWords().name, maxLength: TEXT_BOUNDS.name },
         { name: "mode", label: words().mode, options: optionsOf("mode", MODES) },
       ],
       run: ({ filial_id, name = "", mode }, key) =>
@@ -82,7 +83,7 @@ function Actions({ consumer, reload }: { readonly consumer: Consumer; readonly r
     openForm({
       title: words().rename,
       action: words().rename,
-      fields: [{ name: "name", label: shellWords().name, initial: name, maxLength: 100 }],
+      fields: [{ name: "name", label: shellWords().name, initial: name, maxLength: TEXT_BOUNDS.name }],
       run: (values) =>
         call("PATCH /api/backoffice/v1/robotics-consumers/{consumer_id}/", { path, body: { name: values.name ?? "" } }),
       done: words().changed,
