@@ -47,10 +47,12 @@ export async function reachJetStream(nc: NatsConnection, options: ReachOptions):
       // The client does not export this class.
       if (cause instanceof Error && cause.name === "JetStreamNotEnabled") throw busWithoutJetStream(server, cause);
       if (!isSilence(cause)) throw cause;
-      if (await answers(nc)) {
-        serverAnsweredAtMs = performance.now();
-        if (withinMs !== undefined && serverAnsweredAtMs - startedAtMs > withinMs)
-          throw busThatStoresNothing(nc, cause);
+      const isAnswered = await answers(nc);
+      const nowMs = performance.now();
+      const isOver = withinMs !== undefined && nowMs - startedAtMs > withinMs;
+      if (isAnswered) {
+        serverAnsweredAtMs = nowMs;
+        if (isOver) throw busThatStoresNothing(nc, cause);
         asked += 1;
         // One answer may be late, because this process or JetStream is busy.
         if (asked >= BUS_LIMITS.quorumQuestions) {
@@ -58,9 +60,11 @@ export async function reachJetStream(nc: NatsConnection, options: ReachOptions):
           wait.go(nc, hasOthers ? "tries the other servers of NATS_URL" : "waits");
           if (hasOthers && choice.leave(nc)) asked = 0;
         }
-        // The search for a majority dials each address of each server.
-      } else if (!choice.isSearching() && performance.now() - serverAnsweredAtMs > BUS_LIMITS.firstConnectMs)
-        throw unreachableBus([server], cause);
+      } else {
+        // The search for a majority dials each address of each server, so only `withinMs` ends it.
+        const isSilent = !choice.isSearching() && nowMs - serverAnsweredAtMs > BUS_LIMITS.firstConnectMs;
+        if (isOver || isSilent) throw unreachableBus([server], cause);
+      }
     }
     await delay(BUS_LIMITS.ensurePauseMs, undefined, signal === undefined ? {} : { signal }).catch(() => undefined);
     if (signal?.aborted === true) throw new UserError("The start was stopped.", { code: "start_stopped" });

@@ -57,6 +57,17 @@ describe("a start while the cluster has no quorum", () => {
     });
   });
 
+  it("a command that searches for a majority while the last server ends: ends too", async () => {
+    lines.length = 0;
+    const started = connectBus({ url: cluster.url(), name: "test", log, withinMs: 4_000 }).catch((error) => error);
+    await vi.waitFor(() => expect(lines).toEqual([WAITS]), { timeout: 10_000 });
+    await cluster.killNode(left);
+    const late = new Promise((resolve) => setTimeout(() => resolve("late"), 20_000));
+    const ended: unknown = await Promise.race([started, late]);
+    await cluster.startNode(left);
+    expect(ended).toMatchObject({ code: "nats_unreachable" });
+  });
+
   it("a process: waits with one line in the log, and continues by itself when the quorum is back", async () => {
     lines.length = 0;
     const url = cluster.url();
