@@ -98,8 +98,10 @@ export function attestIntent(state: StationState, command: Command<"intent_attes
   const reference = inheritedReference(intent) || (command.reference ?? "").trim();
   if (intent.route === "attested_terminal" && reference === "")
     return refuse("reference_required", { status: wireStatus(intent.status) });
-  const confirmed =
-    command.confirmsReferenceAlreadyUsed === true ? { confirmsReferenceAlreadyUsed: true as const } : {};
+  // A confirmation of one reference does not count for another one, which a device has reported meanwhile.
+  const isConfirmed =
+    command.confirmsReferenceAlreadyUsed === true && (command.confirmedReference ?? reference) === reference;
+  const confirmed = isConfirmed ? { confirmsReferenceAlreadyUsed: true as const } : {};
   const attestation: Attestation = {
     by: "cashier",
     commandId: input.commandId,

@@ -1804,8 +1804,8 @@ declare
 begin
   select * into strict account from statement_accounts a where a.account_id = the_account_id;
   zone := coalesce(account.time_zone, 'UTC');
-  from_at := the_from::timestamp at time zone zone;
-  to_at := (the_to + 1)::timestamp at time zone zone;
+  from_at := first_instant(the_from, zone);
+  to_at := first_instant(the_to + 1, zone);
   shows_payments := account.config_id is null
     and exists (select from statement_lines l where l.account_id = account.account_id and l.kind = 'payment');
   select array_agg(coalesce(r.filial_id, 0)), array_agg(coalesce(r.last_day, 'infinity')), array_agg(r.settlement_delay_days),
@@ -1925,6 +1925,17 @@ AS $function$
   from counted group by name, currency having sum(minor) between 1 and 999999999999999999
 $function$;
 
+CREATE OR REPLACE FUNCTION first_instant(the_local timestamp without time zone, the_zone text)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select least(later, case when earlier at time zone the_zone = the_local then earlier end)
+  from (
+    select the_local at time zone the_zone as later,
+      (the_local - interval '1 day') at time zone the_zone + interval '24 hours' as earlier) instants
+$function$;
+
 CREATE OR REPLACE FUNCTION goes_on_beside(the_account_id bigint, other_id bigint)
  RETURNS boolean
  LANGUAGE sql
@@ -1966,18 +1977,6 @@ AS $function$
   select coalesce(
     (select d.on_date from run_differences d where d.issue_id = i.issue_id order by d.run_id desc limit 1),
     (i.opened_at at time zone coalesce(the_zone, 'UTC'))::date)
-$function$;
-
-CREATE OR REPLACE FUNCTION issue_days(i issues, the_zone text)
- RETURNS daterange
- LANGUAGE sql
- STABLE
-AS $function$
-  select coalesce(
-    case when i.kind = 'malformed_line' then (
-      select daterange(f.from_date, f.to_date, '[]') from statement_imports f
-      where f.import_id = (i.evidence #>> '{statement,facts,import}')::bigint and f.from_date <= f.to_date) end,
-    (select daterange(day, day, '[]') from (select issue_day(i, the_zone) as day offset 0) it))
 $function$;
 
 CREATE OR REPLACE FUNCTION issue_evidence_hash(the_amount_minor bigint, the_currency text, the_status text, the_type text)

@@ -126,6 +126,38 @@ describe("changed evidence", () => {
     expect(await raiseOne({ subject, ...more })).toMatchObject({ issueId: news.issueId, outcome: "seen" });
   });
 
+  test("of a closed issue, and back: it is seen again and takes its place again, until the evidence changes once more", async () => {
+    const first = { subject: "and back" };
+    const other = { ...first, amountMinor: "1251" };
+    const { issueId } = await raiseOne(first);
+    await decide(issueId);
+    const news = await raiseOne(other);
+    expect(await raiseOne(first)).toEqual({ issueId, outcome: "seen", supersedesId: null });
+    expect(await rowOf(issueId)).toMatchObject({ status: "closed", superseded_by: null });
+    // The run that finds the first one ends the other one.
+    await sql.begin((tx) =>
+      endIssues(tx, { which: tx`select ${news.issueId}::bigint as issue_id`, reason: "Explained." }),
+    );
+    expect(await raiseOne(first)).toMatchObject({ issueId, outcome: "seen" });
+
+    expect(await raiseOne(other)).toMatchObject({ issueId: news.issueId, outcome: "returned" });
+    expect(await rowOf(issueId)).toMatchObject({ status: "closed", superseded_by: news.issueId });
+    await decide(news.issueId);
+    expect(await raiseOne(first)).toMatchObject({ issueId, outcome: "seen" });
+    expect([await rowOf(issueId), await rowOf(news.issueId)]).toMatchObject([
+      { superseded_by: null },
+      { status: "closed", superseded_by: issueId },
+    ]);
+    expect(await raiseOne(other)).toMatchObject({ issueId: news.issueId, outcome: "seen" });
+    const third = await raiseOne({ ...first, amountMinor: "1252" });
+    expect(third).toMatchObject({ outcome: "superseded", supersedesId: news.issueId });
+    expect([await rowOf(issueId), await rowOf(news.issueId), await rowOf(third.issueId)]).toMatchObject([
+      { superseded_by: news.issueId },
+      { superseded_by: third.issueId },
+      { status: "open", superseded_by: null, generation: 3 },
+    ]);
+  });
+
   test("an open issue: replaces its evidence and keeps the earlier, up to a bound", async () => {
     const { issueId } = await raiseOne({ subject: "open", note: "the first" });
     for (let cents = 0; cents < 12; cents += 1)

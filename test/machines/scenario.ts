@@ -208,9 +208,12 @@ export class Scenario {
       more.key,
     );
   }
-  attests(more: Sending & { reference?: string; confirms?: boolean; confirmsMoney?: boolean } = {}): this {
-    const { intentId = this.#intents, reference, confirms: confirmsReferenceAlreadyUsed, confirmsMoney } = more;
-    const confirms = { confirmsReferenceAlreadyUsed, confirmsMoneyMayHaveMoved: confirmsMoney };
+  attests(more: Sending & { reference?: string; confirms?: boolean | string; confirmsMoney?: boolean } = {}): this {
+    const { intentId = this.#intents, reference, confirmsMoney: confirmsMoneyMayHaveMoved } = more;
+    const confirmedReference = typeof more.confirms === "string" ? more.confirms : undefined;
+    const confirmsReferenceAlreadyUsed =
+      confirmedReference === undefined ? (more.confirms as boolean | undefined) : true;
+    const confirms = { confirmsReferenceAlreadyUsed, confirmedReference, confirmsMoneyMayHaveMoved };
     const command = { type: "intent_attest", intentId, reference, ...confirms } as const;
     return this.send(command, more.by ?? CASEY, more.key);
   }

@@ -1,7 +1,7 @@
 /** A slip that has already settled an order: the seam names that order, and the cashier's confirmation settles this one. */
 import { describe, expect, it } from "vitest";
 import type { EarlierSale } from "../../machines/payment-intent.ts";
-import { aServedCounter, type Scenario } from "./scenario.ts";
+import { aFetchedCounter, aServedCounter, type Scenario } from "./scenario.ts";
 
 const EARLIER: EarlierSale = {
   orderId: 44,
@@ -63,6 +63,16 @@ describe("an attestation whose reference has settled an order before", () => {
     ]);
     expect(counter.intent?.attestation).toMatchObject({ confirmsReferenceAlreadyUsed: true });
     expect(counter.settles().intent?.status).toBe("succeeded");
+  });
+
+  it.each([
+    ["the confirmed reference", "RRN-1", true],
+    ["another reference, reported meanwhile", "RRN-2", undefined],
+  ] as const)("the confirmation arrives when %s is in force", (_what, reference, confirmed) => {
+    const counter = aFetchedCounter().reports("reported_success", { reference, key: "51:report:a" });
+    const { intent } = counter.attests({ confirms: "RRN-1" });
+    expect(intent?.attestation).toMatchObject({ reference });
+    expect(intent?.attestation?.confirmsReferenceAlreadyUsed).toBe(confirmed);
   });
 
   it("the cashier has not confirmed it: neither the attestation nor the event has the field", () => {

@@ -51,6 +51,10 @@ const attestBodySchema = z
       description:
         "The reference has settled another order (error `reference_already_used`): with true, the order is settled anyway, and the timeline names the person who decided this. A confirmed attestation is a separate command, so it may have the `Idempotency-Key` of the refused one.",
     }),
+    confirmed_reference: z.string().trim().min(1).max(LIMITS.referenceCharacters).optional().meta({
+      description:
+        "The reference for which `confirms_reference_already_used` counts. On `smart_pos`, a device may report another reference before the confirmation arrives: it is then compared like a first one. Without this field, the confirmation counts for every reference.",
+    }),
     confirms_money_may_have_moved: z.boolean().optional().meta({
       description:
         "An earlier collection of this order may have moved money (`confirmation_needed` of the intent, error `money_may_have_moved`). The station learned this after this collection was created or last confirmed. With true, the order is settled anyway, and the timeline names the person who decided this. The refusal is not stored under its `Idempotency-Key`, so the confirmed attestation may have the same key.",
@@ -149,6 +153,7 @@ const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = async (co
   const {
     reference,
     confirms_reference_already_used: confirms,
+    confirmed_reference: confirmedReference,
     confirms_money_may_have_moved: confirmsMoneyMayHaveMoved,
   } = body;
   const response = await deps.bus.command(stationId, {
@@ -160,6 +165,7 @@ const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = async (co
       intentId,
       reference,
       confirmsReferenceAlreadyUsed: confirms,
+      confirmedReference,
       confirmsMoneyMayHaveMoved,
     },
   });

@@ -177,7 +177,9 @@ export const issueSchema = z
     }),
     assignee_id: z.int().nullable().meta({ description: "The person who works on it." }),
     supersedes_id: idSchema.nullable().meta({ description: "The decided issue whose evidence has changed." }),
-    superseded_by: idSchema.nullable().meta({ description: "The newer issue that replaces this one." }),
+    superseded_by: idSchema
+      .nullable()
+      .meta({ description: "The issue that replaces this one, which has other evidence." }),
     opened_at: timestampSchema,
     last_seen_at: timestampSchema.meta({ description: "When a callback or a run last found it." }),
     age_days: z.int().meta({ description: "Whole days from its opening to its decision, or until now." }),

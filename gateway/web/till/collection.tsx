@@ -133,10 +133,13 @@ function Decision({ stationId, intent, because }: CollectionProps) {
     isTried.value = true;
     if (isMissing) return;
     if (confirms.confirms_reference_already_used === true) confirmed.value = inForce;
-    const ofReference = confirmed.value === inForce ? { confirms_reference_already_used: true } : {};
+    const isConfirmed = confirmed.value === inForce;
+    const confirmations = { ...(isConfirmed ? { confirms_reference_already_used: true } : {}), ...confirms };
+    // A device may report another reference before this request arrives: the confirmation does not count for it.
+    const ofReference = isConfirmed ? { confirmed_reference: inForce } : {};
     const typed = reference.value.trim();
-    const body = { ...ofReference, ...confirms, ...(typed === "" ? {} : { reference: typed }) };
-    const key = `${settling.key}${Object.keys({ ...ofReference, ...confirms }).join("-")}`;
+    const body = { ...confirmations, ...ofReference, ...(typed === "" ? {} : { reference: typed }) };
+    const key = `${settling.key}${Object.keys(confirmations).join("-")}`;
     const result = await call("POST /api/cashier/v1/stations/{station_id}/intents/{intent_id}/attest/", {
       path,
       body,

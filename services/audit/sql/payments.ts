@@ -215,11 +215,7 @@ interface HourOfRoute {
   readonly medianMs: number | null;
 }
 
-/**
- * The ended collections of a day: by route, and by route and the hour in which they began. Where clocks go back over
- * midnight, the day has this midnight twice and begins with the first one; PostgreSQL takes the second one. So the date
- * decides, and the range only finds the rows.
- */
+/** The ended collections of a day: by route, and by route and the hour in which they began. */
 export async function selectHours(
   database: Database,
   key: {
@@ -238,8 +234,7 @@ export async function selectHours(
         filter (where status = 'succeeded'))::float8 as "medianMs"
     from payments
     where organization_id = ${organizationId} and version > 0 and ended_at is not null ${ofSandbox}
-      and created_at >= (${day}::date)::timestamp at time zone ${timeZone} - interval '1 day'
-      and created_at < (${day}::date + 1)::timestamp at time zone ${timeZone}
-      and (created_at at time zone ${timeZone})::date = ${day}::date
+      and created_at >= first_instant(${day}::date, ${timeZone})
+      and created_at < first_instant(${day}::date + 1, ${timeZone})
     group by grouping sets ((1, 2), (2)) order by 1, 2`;
 }

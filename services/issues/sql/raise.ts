@@ -7,7 +7,8 @@
  *   ended                        returned, undecided as before  returned with the new evidence
  *   closed or attributed         seen again: stays decided      superseded: a new issue names it
  *
- * While an issue is being attributed, other evidence is only seen: the amount at the payment seam does not change. What a run
+ * An earlier issue that is closed or attributed with the same hash counts like the newest one, and takes the place of the others
+ * again. While an issue is being attributed, other evidence is only seen: the amount at the payment seam does not change. What a run
  * finds again with the same hash may name other lines or another payment (`refreshed`).
  */
 import type { Fragment, Transaction } from "../../db/pool.ts";
@@ -68,6 +69,13 @@ const refreshed = (sql: Transaction): Fragment => sql`
     when i.status in ('closed', 'attributed') then jsonb_set(i.evidence, '{statement,lineIds}', k.evidence #> '{statement,lineIds}')
     else i.evidence || jsonb_build_object('statement', k.evidence -> 'statement') end`;
 
+/** Whether the issue `i` has the identity of a candidate. */
+const isOfIdentity = (sql: Transaction, candidate: "c" | "k"): Fragment => {
+  const other = sql(candidate);
+  return sql`i.account_key = ${other}.account_key and i.kind = ${other}.kind and i.subject_key = ${other}.subject_key
+    and coalesce(i.station_id, 0) = coalesce(${other}.station_id, 0)`;
+};
+
 /** The payment of an undecided issue that is not about funds. */
 const paymentOf = (sql: Transaction): Fragment => {
   const isFollowed = sql`(${isOfStatements(sql)} and i.money_names = '{}' and i.status not in ('closed', 'attributed'))`;
@@ -102,17 +110,18 @@ async function raiseOnce(
         evidence_type, evidence
     ),
     known as materialized (
-      select c.*, i.issue_id, i.status as known_status, i.generation,
+      select c.*, i.issue_id, i.status as known_status, coalesce(i.newest, 0) as newest,
         i.evidence_hash = c.evidence_hash as is_same
       from candidate c left join lateral (
-        select * from issues i where i.account_key = c.account_key and i.kind = c.kind
-          and i.subject_key = c.subject_key and coalesce(i.station_id, 0) = coalesce(c.station_id, 0)
-        order by i.generation desc limit 1) i on true
+        select *, max(i.generation) over () as newest from issues i where ${isOfIdentity(sql, "c")}
+        order by i.status in ('closed', 'attributed') and i.evidence_hash = c.evidence_hash desc, i.generation desc limit 1) i on true
       -- Materialized, so that the statement finds all issues before it inserts the first one.
       order by c.account_key, c.kind, c.subject_key
     ),
     seen as (
-      update issues i set last_seen_at = now(), evidence = ${refreshed(sql)}, ${paymentOf(sql)}
+      update issues i set last_seen_at = now(), evidence = ${refreshed(sql)}, ${paymentOf(sql)},
+        superseded_by = case when not exists (select from issues n where n.issue_id = i.superseded_by and n.kind = i.kind)
+          then i.superseded_by end
       from known k
       where i.issue_id = k.issue_id and i.status <> 'ended' and (k.is_same or i.attribution is not null)
       returning i.issue_id, 'seen' as outcome
@@ -142,7 +151,7 @@ async function raiseOnce(
       insert into issues (organization_id, account_key, station_id, kind, subject_key, generation, supersedes_id, source,
         config_id, statement_account_id, intent_id, order_id, amount_minor, currency, provider_reference, evidence,
         evidence_hash, money_names)
-      select k.organization_id, k.account_key, k.station_id, k.kind, k.subject_key, coalesce(k.generation, 0) + 1,
+      select k.organization_id, k.account_key, k.station_id, k.kind, k.subject_key, k.newest + 1,
         coalesce(k.issue_id, k.supersedes_id), k.source, k.config_id, k.statement_account_id, k.intent_id, k.order_id,
         k.amount_minor, k.currency, coalesce(k.provider_reference, ''), k.evidence, k.evidence_hash,
         case when not k.is_money then '{}'
@@ -155,7 +164,16 @@ async function raiseOnce(
       returning issue_id, case when supersedes_id is null then 'opened' else 'superseded' end as outcome, supersedes_id
     ),
     replaced as (
-      update issues i set superseded_by = r.issue_id from raised r where i.issue_id = r.supersedes_id
+      update issues i set superseded_by = r.issue_id
+      from (
+        select issue_id, supersedes_id from raised
+        union all
+        select issue_id, other_id from known k cross join lateral (
+          select i.issue_id as other_id from issues i where ${isOfIdentity(sql, "k")}
+            and i.issue_id <> k.issue_id and i.status in ('closed', 'attributed') and i.superseded_by is null) others
+        where k.newest > 1 and (k.is_same or k.known_status not in ('closed', 'attributed'))
+      ) r
+      where i.issue_id = r.supersedes_id
     ),
     outcomes as (
       select issue_id, outcome, supersedes_id from raised

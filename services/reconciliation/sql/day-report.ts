@@ -1,5 +1,5 @@
 /** The sums of a filial's day. Each total is computed separately from its parts, so that a missing part is visible. */
-import type { Fragment, Queryable } from "../../db/pool.ts";
+import type { Queryable } from "../../db/pool.ts";
 
 export interface FilialDay {
   readonly organizationId: number;
@@ -32,18 +32,10 @@ export async function findInstants(
   }: { readonly day: string; readonly timeZone: string; readonly startsAtMinute: number },
 ): Promise<{ readonly from: Date; readonly to: Date }> {
   const [row] = await sql<[{ from: Date; to: Date }]>`
-    select ${firstInstant(sql, sql`begins`, timeZone)} as from,
-      ${firstInstant(sql, sql`begins + interval '1 day'`, timeZone)} as to
+    select first_instant(begins, ${timeZone}) as from, first_instant(begins + interval '1 day', ${timeZone}) as to
     from (select ${day}::date::timestamp + ${startsAtMinute}::integer * interval '1 minute' as begins) b`;
   return row;
 }
-
-/** The first instant of a local time. Where clocks go back over it, there are two, and PostgreSQL takes the second one. */
-const firstInstant = (sql: Queryable, local: Fragment, timeZone: string): Fragment => sql`(
-  select least(later, case when earlier at time zone ${timeZone} = local then earlier end)
-  from (
-    select ${local} as local, (${local}) at time zone ${timeZone} as later,
-      (${local} - interval '1 day') at time zone ${timeZone} + interval '24 hours' as earlier) i)`;
 
 export async function listFilialAccounts(
   sql: Queryable,

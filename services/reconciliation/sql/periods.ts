@@ -95,7 +95,7 @@ export async function listPeriods(
 /** What a close of the period `p` lacks. `undecided` has the days of the issues that wait for a person. */
 const missing = (sql: Queryable): Fragment => sql`
   select 1, 'settlement_delay', 1, p.to_date + 1 + p.settlement_delay_days
-    where now() < (p.to_date + 1 + p.settlement_delay_days)::timestamp at time zone coalesce(p.time_zone, 'UTC')
+    where now() < first_instant(p.to_date + 1 + p.settlement_delay_days, coalesce(p.time_zone, 'UTC'))
   union all
   select 2, 'statement_missing', sum(upper(days) - lower(days))::integer, min(lower(days)) from unnest(
     datemultirange(daterange(p.from_date, p.to_date, '[]')) - covered_days(p.account_id, ${RUN_LIMITS.graceDays})) days
@@ -142,8 +142,8 @@ const missing = (sql: Queryable): Fragment => sql`
     from station_events e join stations s using (station_id)
     where e.organization_id = p.organization_id and e.type = 'settlement_started' and s.sandbox = (p.mode = 'test')
       and (p.filial_id is null or s.filial_id = p.filial_id)
-      and e.at >= p.from_date::timestamp at time zone coalesce(p.time_zone, 'UTC')
-      and e.at < (p.to_date + 1)::timestamp at time zone coalesce(p.time_zone, 'UTC')
+      and e.at >= first_instant(p.from_date, coalesce(p.time_zone, 'UTC'))
+      and e.at < first_instant(p.to_date + 1, coalesce(p.time_zone, 'UTC'))
       -- The audit copy may lack the end of a settlement whose commit the log has lost.
       and not exists (select from transactions t where t.intent_id = e.intent_id)
       and not exists (

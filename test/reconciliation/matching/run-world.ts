@@ -14,6 +14,8 @@ export interface Payment {
   readonly amountMinor?: number;
   readonly currency?: string;
   readonly day?: string;
+  /** Noon (UTC) of the day when left out. */
+  readonly at?: string;
   readonly station?: number;
 }
 
@@ -178,9 +180,8 @@ async function settle(
   payment: Payment,
 ): Promise<string> {
   const { route = "dynamic_qr", reference, amountMinor = 1250, currency = "EUR", day = DAY } = payment;
-  const { station = place.stationId } = payment;
+  const { station = place.stationId, at = `${day}T12:00:00Z` } = payment;
   const intentId = (intents += 1);
-  const at = `${day}T12:00:00Z`;
   if (route === "dynamic_qr") {
     await sql`
       insert into provider_payments (intent_id, config_id, organization_id, station_id, order_display_number, reference, account,

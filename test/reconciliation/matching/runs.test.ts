@@ -165,6 +165,16 @@ describe("several runs over the same days", () => {
   });
 });
 
+test("clocks go back to midnight: a payment between the two midnights is expected on the day that begins, and only on it", async () => {
+  const world = await running.openWorld();
+  const account = world.qrAccountId;
+  await world.database`update statement_accounts set time_zone = 'Atlantic/Azores' where account_id = ${account}`;
+  await world.pay({ reference: "night", at: "2026-10-25T00:30:00Z" });
+  const expectedOn = (day: string) => world.database`select from expected_payments(${account}, ${day}, ${day})`;
+  const days = ["2026-10-24", "2026-10-25", "2026-10-26"];
+  expect((await Promise.all(days.map(expectedOn))).map(({ length }) => length)).toEqual([0, 1, 0]);
+});
+
 describe("groups and decisions", () => {
   test("several lines that add up to a payment match it, and one line matches several payments", async () => {
     const world = await running.openWorld();
@@ -414,6 +424,21 @@ describe("groups and decisions", () => {
 
     expect((await world.run(world.qrAccountId)).kinds).toEqual(["amount_over", "unmatched_money"]);
     expect((await issuesOf(world)).map(({ status }) => status)).toEqual(["closed", "closed"]);
+  });
+
+  test("a closed difference: other evidence is a new issue; with the earlier evidence it is closed again", async () => {
+    const world = await running.openWorld();
+    const importAndRun = async (amountMinor: number) => {
+      await world.importLines(world.qrAccountId, [lineOf("R", amountMinor)]);
+      await world.run(world.qrAccountId);
+    };
+    await importAndRun(500);
+    await closeAll(world);
+    for (const [amountMinor, status] of [[600, "open"] as const, [500, "ended"] as const]) {
+      await world.withdraw(world.qrAccountId);
+      await importAndRun(amountMinor);
+      expect(await issuesOf(world)).toMatchObject([{ status: "closed" }, { status, generation: 2 }]);
+    }
   });
 
   test("each malformed row of a file is an issue, which ends with its file", async () => {

@@ -182,6 +182,9 @@ function Comparison({ issue }: { readonly issue: Issue }) {
   );
 }
 
+/** The fact that has the keys of the payments: for programs only, because a person knows a payment by its order. */
+const PAYMENT_KEYS = "named";
+
 function Facts({ known: { issue, orders } }: { readonly known: IssueDetails }) {
   const texts = words().facts;
   const { evidence } = issue;
@@ -201,7 +204,9 @@ function Facts({ known: { issue, orders } }: { readonly known: IssueDetails }) {
     [texts.lastSeen, dateAndTime(issue.last_seen_at)],
     [texts.resolvedBy, issue.resolved_by === null ? "" : operatorName(issue.resolved_by)],
     [texts.reason, issue.reason ?? ""],
-    ...Object.entries(facts).map(([name, value]) => [words().fields(name), factOf(name, value)] as const),
+    ...Object.entries(facts)
+      .filter(([name]) => name !== PAYMENT_KEYS)
+      .map(([name, value]) => [words().fields(name), factOf(name, value)] as const),
   ];
   return (
     <section class="stack-tight">
