@@ -131,9 +131,10 @@ function emvcoFields(): readonly FormField[] {
     { name: "merchant_city", label: words().merchantCity, maxLength: 15 },
     { name: "postal_code", label: words().postalCode, isOptional: true, maxLength: 10 },
   ];
-  const folderOf = (name: string): string =>
-    ACCOUNT_SETTINGS.includes(name) ? "/settings/merchant_account" : "/settings";
-  return fields.map((field) => ({ ...field, when: isEmvco, pointer: `${folderOf(field.name)}/${field.name}` }));
+  return fields.map((field) => {
+    const parent = ACCOUNT_SETTINGS.includes(field.name) ? "/settings/merchant_account" : "/settings";
+    return { ...field, when: isEmvco, pointer: `${parent}/${field.name}` };
+  });
 }
 
 /** Only what was filled in: the service checks the rest. */
