@@ -4,7 +4,7 @@ import { z } from "zod";
 import { digestOf } from "../../machines/digest.ts";
 import type { Creation } from "../../services/bus/messages/creation.ts";
 import { LIMITS } from "../limits.ts";
-import { ApiError, type SessionContext } from "./handler-context.ts";
+import { ApiError, type ConsumerContext, type SessionContext } from "./handler-context.ts";
 
 const KEY_DESCRIPTION = `Any text of up to ${LIMITS.idempotencyKeyCharacters} characters, scoped to the person, the operation and the thing it is about. The same key with another body is refused with \`idempotency_key_reused\`.`;
 const KEY_EXAMPLE = "6f1c1c0e-1c55-4c38-9b57-2f6f3d0a7f0e";
@@ -48,6 +48,12 @@ export function sessionCommandId(context: SessionContext<unknown, unknown>, kind
   const key = idempotencyKey(context);
   if (key === undefined) return `${kind}:${randomUUID()}`;
   return `${kind}:${context.caller.userId}:${subjectId}:${digest(key)}`;
+}
+
+/** As `sessionCommandId`, for a robotics consumer. Undefined without a key. */
+export function consumerCommandId(context: ConsumerContext, kind: string, subjectId: number): string | undefined {
+  const key = idempotencyKey(context);
+  return key && `${kind}:${context.consumer.consumerId}:${subjectId}:${digest(key)}`;
 }
 
 /** The `Idempotency-Key` header, or undefined when it was not sent. Throws `invalid_request` when it is too long. */

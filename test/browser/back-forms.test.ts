@@ -238,6 +238,65 @@ describe("the sandbox panel", () => {
     await page.getByRole("button", { name: /approves the payment/ }).waitFor(SHOWN);
     await page.context().close();
   });
+
+  test("a reset while a payment is under way: the panel is free for the next payment", async () => {
+    const body = { filial_id: system.sandbox.filialId, name: "Reset amid it", currency: "EUR" };
+    await owner.good("POST", "sandboxes/", { body });
+    const page = await open("sandbox/");
+    const row = page.getByRole("row", { name: /Reset amid it/ });
+    await row.getByRole("button", { name: "Play" }).click(SHOWN);
+    await inDialog(page).getByRole("button", { name: "Reset and play" }).click();
+    await inDialog(page).getByRole("button", { name: "I have it" }).click(SHOWN);
+    await page.getByRole("button", { name: /waits for the guest/ }).click(SHOWN);
+    await button(page, "Cancel the collection").waitFor(SHOWN);
+    await row.getByRole("button", { name: "Reset" }).click();
+    await inDialog(page).getByRole("button", { name: "Reset" }).click();
+    await inDialog(page).getByRole("button", { name: "I have it" }).click(SHOWN);
+    await page.getByText("Its QR code appears here as the guest sees it.").waitFor(SHOWN);
+    await page.getByRole("button", { name: /approves the payment/ }).click(SHOWN);
+    await page.getByRole("complementary").getByText("paid").waitFor(SHOWN);
+    await page.context().close();
+  });
+});
+
+describe("the form of a provider", () => {
+  test("an error of a setting: its field is marked; a conflict: the notice names what is in the way", async () => {
+    const filial = { name: "Two providers" };
+    const { filial_id } = await owner.good<{ filial_id: number }>("POST", "filials/", { body: filial });
+    const page = await open("providers/");
+    await button(page, "Add a provider").click(SHOWN);
+    const field = (label: string) => inDialog(page).getByLabel(label, { exact: true });
+    await field("Filial").selectOption(filial.name);
+    await field("Kind").selectOption("emvco_generic");
+    await field("Mode").selectOption("test");
+    const typed = {
+      Name: "Wallets",
+      "Scheme (GUID)": "com.example.qr",
+      "Merchant number": "1".repeat(36),
+      Country: "1",
+      "Merchant name": "Two Providers",
+      City: "Berlin",
+    };
+    for (const [label, value] of Object.entries(typed)) await field(label).fill(value);
+    const add = inDialog(page).getByRole("button", { name: "Add a provider", disabled: false });
+    await add.click();
+    await inDialog(page).getByText("Correct the marked fields.").waitFor(SHOWN);
+    for (const [label, isWrong] of [
+      ["Country", true],
+      ["Merchant number", true],
+      ["City", false],
+    ] as const)
+      expect(await field(label).getAttribute("aria-invalid")).toBe(String(isWrong));
+    await field("Merchant number").fill("1234");
+    await field("Country").fill("de");
+    const other = { filial_id, kind: "sandbox", mode: "test", name: "Sandbox provider", settings: {} };
+    await owner.good("POST", "provider-configs/", { body: other });
+    await add.click(SHOWN);
+    await inDialog(page)
+      .getByText("This filial has an active test config already; disable that one first.")
+      .waitFor(SHOWN);
+    await page.context().close();
+  });
 });
 
 describe("the code of a device", () => {

@@ -12,6 +12,7 @@ import { partsOf, verifyCertificate } from "../../clients/verify-certificate.mjs
 import { closeDatabase, type Database, openDatabase } from "../../services/db/pool.ts";
 import { REQUIRED_CHECKS } from "../../services/registry/certification/required-checks.ts";
 import { sha256 } from "../../services/registry/certification/statements.ts";
+import { newCode } from "../support/devices.ts";
 import { type Answer, type Refused, send } from "../support/http.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { programEnvironment, runProgram } from "../support/running-program.ts";
@@ -155,6 +156,16 @@ test("a run that ended over an hour ago: a repetition gets the recorded artifact
   const body = resultOf("display", late);
   const refused = await owner.refused("conflict", "POST", "certification-artifacts/", { body });
   expect(refused.body).toMatchObject({ reason: "run_too_old" });
+});
+
+test("a device that enrolls again after its run: a repetition gets the recorded artifacts", async () => {
+  const run = await footprint(system, owner, "display");
+  const first = await record(resultOf("display", run));
+  // A fixed defect: the run was no longer found, and the repetition was refused.
+  await enroll(system, await newCode(owner, run.deviceId));
+  expect(await record(resultOf("display", run))).toEqual(first);
+  await owner.good("POST", `sandboxes/${run.sandboxId}/reset/`);
+  expect(await record(resultOf("display", run))).toEqual(first);
 });
 
 describe("the record of a run that gets no artifact", () => {

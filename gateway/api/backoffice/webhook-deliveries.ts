@@ -1,7 +1,7 @@
 /** The webhook deliveries to the owner's consumers, and the attempts of each delivery. */
 import { z } from "zod";
 import * as messages from "../../../services/bus/messages/webhook-deliveries.ts";
-import { idempotencyKey } from "../../http/command-id.ts";
+import { idempotencyKey, sessionCommandId } from "../../http/command-id.ts";
 import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { hasMoreBefore, pageBeforeQuery, queryId } from "../../http/page.ts";
 import { backofficeRoute } from "../../http/route.ts";
@@ -107,8 +107,12 @@ const getWebhookDelivery: SessionHandler = async (context) => {
 
 const resendWebhookDelivery: SessionHandler = async (context) => {
   const { caller, deps } = context;
-  const request = { caller, deliveryId: context.id("delivery_id"), idempotencyKey: idempotencyKey(context) };
-  const { delivery } = await deps.bus.call(messages.resendWebhookDelivery, request);
+  const deliveryId = context.id("delivery_id");
+  const { delivery } = await deps.bus.call(messages.resendWebhookDelivery, {
+    caller,
+    deliveryId,
+    idempotencyKey: idempotencyKey(context) && sessionCommandId(context, "webhook_resend", deliveryId),
+  });
   return { status: 202, body: ownerDeliveryJson(delivery) };
 };
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { eventTime } from "../../../services/bus/messages/robotics-events.ts";
 import * as messages from "../../../services/bus/messages/webhook-deliveries.ts";
-import { idempotencyHeaderSchema, idempotencyKey } from "../../http/command-id.ts";
+import { consumerCommandId, idempotencyHeaderSchema } from "../../http/command-id.ts";
 import { type ConsumerHandler, ok } from "../../http/handler-context.ts";
 import { hasMoreAfter, pageAfterQuery } from "../../http/page.ts";
 import { route, consumer as who } from "../../http/route.ts";
@@ -66,7 +66,8 @@ export const deliveryFilters = {
 const deliveriesQuerySchema = z.strictObject({ ...pageAfterQuery, ...deliveryFilters });
 export const redeliveryHeadersSchema = z.object({
   "Idempotency-Key": idempotencyHeaderSchema.shape["Idempotency-Key"].meta({
-    description: "Under the same key a delivery is resent once, however often it is asked for.",
+    description:
+      "Under the same key a delivery is resent once, however often the caller asks for it. Each person and each consumer has its own keys.",
   }),
 });
 
@@ -101,8 +102,12 @@ const listWebhookDeliveries: ConsumerHandler<z.infer<typeof deliveriesQuerySchem
 
 const redeliverWebhook: ConsumerHandler = async (context) => {
   const { consumer, deps } = context;
-  const request = { consumer, deliveryId: context.id("delivery_id"), idempotencyKey: idempotencyKey(context) };
-  const { delivery } = await deps.bus.call(messages.redeliverWebhook, request);
+  const deliveryId = context.id("delivery_id");
+  const { delivery } = await deps.bus.call(messages.redeliverWebhook, {
+    consumer,
+    deliveryId,
+    idempotencyKey: consumerCommandId(context, "webhook_redeliver", deliveryId),
+  });
   return { status: 202, body: deliveryJson(delivery) };
 };
 

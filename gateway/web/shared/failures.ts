@@ -8,7 +8,7 @@ type FailureCode = ErrorCode | NoAnswerCode;
 export interface Failure extends Partial<Omit<ErrorBody, "code" | "detail">> {
   readonly ok: false;
   readonly code: FailureCode;
-  /** The service's own sentence in English, for people who look for a cause; pages show `error-texts.ts`. */
+  /** The service's own sentence in English. Pages show `error-texts.ts`, and this only with a `conflict`. */
   readonly detail: string;
   /** The HTTP status; 0 without an answer. */
   readonly httpStatus: number;

@@ -32,7 +32,10 @@ export function Notice({ tone = "plain", title, children, isUrgent = false }: No
   );
 }
 
-/** Why something failed and what to do next. `onRetry` adds a button; after an outage the notice retries by itself. */
+/**
+ * Why something failed and what to do next. What is in the way of a `conflict` is only in the service's sentence. `onRetry` adds
+ * a button; after an outage the notice retries by itself.
+ */
 interface FailureNoticeProps {
   readonly failure: Failure;
   readonly onRetry?: (() => unknown) | undefined;
@@ -53,6 +56,7 @@ export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
   );
   return (
     <Notice tone="bad" title={sentence} isUrgent>
+      {failure.code === "conflict" && <ServiceSentence text={null} english={failure.detail} />}
       <p>{next}</p>
       {retryAfterMs !== null && retryAfterMs >= NAMED_WAIT_MS && (
         <p>{sharedWords().tryAgainIn(minutesAndSeconds(retryAfterMs))}</p>

@@ -128,37 +128,33 @@ export interface SeenRun {
   readonly ended_at: Date;
   /** Milliseconds since the end of the run. */
   readonly age_ms: number;
-  readonly enrollments: number;
-  readonly suspensions: number;
-  readonly resumptions: number;
 }
 
 /**
- * The newest run with the device: the events between the two resets of the sandbox around the device's newest
- * enrollment. All times are from the database, so that no other clock counts.
+ * The newest run with the device: between two successive resets of the sandbox the device has enrolled twice, and was suspended
+ * and resumed, as the suite does it. What came after the run does not count: the device enrolls again with the code of the reset
+ * that ended it. All times are from the database, so that no other clock counts.
  */
 export async function findRun(
   sql: Queryable,
   run: { readonly organizationId: number; readonly stationId: number; readonly deviceId: number },
 ): Promise<SeenRun | undefined> {
   const { organizationId, stationId, deviceId } = run;
-  const resets = sql`
-    select event_id, at from registry_events where organization_id = ${organizationId} and subject_kind = 'station'
-      and subject_id = ${stationId} and action = 'sandbox_reset'`;
   const [row] = await sql<SeenRun[]>`
-    with enrolled as (
-      select max(event_id) as event_id from registry_events where organization_id = ${organizationId}
-        and subject_kind = 'device' and subject_id = ${deviceId} and action = 'device_enrolled'),
-    began as (${resets} and event_id < (select event_id from enrolled) order by event_id desc limit 1),
-    ended as (${resets} and event_id > (select event_id from enrolled) order by event_id limit 1)
-    select ended.event_id, began.at as started_at, ended.at as ended_at,
-      extract(epoch from now() - ended.at)::float8 * 1000 as age_ms,
-      count(*) filter (where e.action = 'device_enrolled') as enrollments,
-      count(*) filter (where e.action = 'device_suspended') as suspensions,
-      count(*) filter (where e.action = 'device_resumed') as resumptions
-    from began, ended, registry_events e
-    where e.organization_id = ${organizationId} and e.subject_kind = 'device' and e.subject_id = ${deviceId}
-      and e.event_id between began.event_id and ended.event_id
-    group by ended.event_id, began.at, ended.at`;
+    with resets as (
+      select event_id, at, lag(event_id) over by_id as began_id, lag(at) over by_id as began_at
+      from registry_events where organization_id = ${organizationId} and subject_kind = 'station'
+        and subject_id = ${stationId} and action = 'sandbox_reset'
+      window by_id as (order by event_id))
+    select r.event_id, r.began_at as started_at, r.at as ended_at,
+      extract(epoch from now() - r.at)::float8 * 1000 as age_ms
+    from resets r cross join lateral (
+      select count(*) filter (where action = 'device_enrolled') as enrollments,
+        count(*) filter (where action = 'device_suspended') as suspensions,
+        count(*) filter (where action = 'device_resumed') as resumptions
+      from registry_events where organization_id = ${organizationId} and subject_kind = 'device'
+        and subject_id = ${deviceId} and event_id between r.began_id and r.event_id) seen
+    where seen.enrollments >= 2 and seen.suspensions >= 1 and seen.resumptions >= 1
+    order by r.event_id desc limit 1`;
   return row;
 }

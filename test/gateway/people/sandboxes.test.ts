@@ -324,6 +324,27 @@ describe("the deletion of a sandbox", () => {
     expect(await statusOfConfig()).toBe("disabled");
   });
 
+  it("after its station was closed: a collection is cancelled, and open orders are voided", async () => {
+    const seeded = [await seed("With a collection"), await seed("With an order")] as const;
+    const [collecting, waiting] = seeded;
+    const { orderId, intentId } = await beginCollection(await logInCashier(collecting), collecting, "cash");
+    const lines = [{ name: "Soup", quantity: 1, unit_amount: "4.50" }];
+    const other = await (await logInCashier(waiting)).good<{ order_id: number }>(
+      "POST",
+      `stations/${waiting.station_id}/orders/`,
+      { body: { lines } },
+    );
+    for (const { sandbox_id, station_id } of seeded) {
+      await owner.good("POST", `stations/${station_id}/close/`);
+      expect((await owner.call("DELETE", `sandboxes/${sandbox_id}/`)).status).toBe(204);
+    }
+    // A fixed defect: the deletion left both orders open for ever.
+    for (const id of [orderId, other.order_id])
+      expect(await owner.good("GET", `orders/${id}/`)).toMatchObject({ status: "voided" });
+    const timeline = () => owner.good<{ status: string }>("GET", `intents/${intentId}/timeline/`);
+    await expect.poll(async () => (await timeline()).status, { timeout: 10_000 }).toBe("cancelled");
+  });
+
   it("a sandbox that is seeded during the deletion of the last other one: keeps its provider config", async () => {
     const filial = await owner.good<{ filial_id: number }>("POST", "filials/", { body: { name: "Fourth street" } });
     const body = { filial_id: filial.filial_id, name: "Together", currency: "EUR" };

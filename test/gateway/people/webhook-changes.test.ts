@@ -69,7 +69,7 @@ describe("webhooks over HTTP", () => {
   );
 
   it(
-    "a delivery that was requested again with a key: not sent again with this key, also after its end",
+    "a delivery that was requested again with a key: not sent again with this caller's key, also after its end",
     async () => {
       const resent = await addFleet(system.baseUrl, owner, system.sandbox.filialId, "Resent");
       await register(targetUrl, resent);
@@ -77,12 +77,14 @@ describe("webhooks over HTTP", () => {
       interface Deliveries {
         readonly webhook_deliveries: readonly { delivery_id: number; status: string; attempts: number }[];
       }
-      const read = async () => (await resent.good<Deliveries>("GET", "webhook-deliveries/")).webhook_deliveries[0];
+      // The owner reads: the throttle of the consumer is for its requests below.
+      const path = `webhook-deliveries/?consumer_id=${resent.consumerId}`;
+      const read = async () => (await owner.good<Deliveries>("GET", path)).webhook_deliveries[0];
       const done = (attempts: number) =>
         vi.waitFor(async () => expect(await read()).toMatchObject({ status: "delivered", attempts }), WAIT);
       await done(1);
-      const resend = (key: string) =>
-        read().then((found) => resent.call("POST", `webhook-deliveries/${found?.delivery_id}/redeliver/`, { key }));
+      const resend = (key: string, by: Pick<Person, "call"> = resent) =>
+        read().then((found) => by.call("POST", `webhook-deliveries/${found?.delivery_id}/redeliver/`, { key }));
       expect((await resend("first")).status).toBe(202);
       await done(2);
       const again = await resend("first");
@@ -90,7 +92,13 @@ describe("webhooks over HTTP", () => {
       // A delivery with another key is sent later. If the first key had sent another one, it would have arrived by then.
       expect((await resend("second")).status).toBe(202);
       await done(3);
-      expect(received).toBe(3);
+      // A fixed defect: the owner's request with the consumer's key was accepted, and nothing was sent.
+      expect((await resend("first", owner)).status).toBe(202);
+      await done(4);
+      expect((await resend("first", owner)).status).toBe(202);
+      expect((await resend("third", owner)).status).toBe(202);
+      await done(5);
+      expect(received).toBe(5);
     },
     TEST_MS,
   );

@@ -6,7 +6,7 @@ import type { ReplyOf } from "../../shared/operations.ts";
 import { Empty, Tag } from "../../shared/states.tsx";
 import { Table } from "../../shared/table.tsx";
 import { TEXT_BOUNDS } from "../../shared/text-bounds.ts";
-import { ask, type FormValues, openForm, showOnce } from "../shell/dialogs.tsx";
+import { ask, type FormField, type FormValues, openForm, showOnce } from "../shell/dialogs.tsx";
 import { SectionHead } from "../shell/frame.tsx";
 import { label, optionsOf } from "../shell/labels.ts";
 import { Listed, mapReply, pageOf, usePages } from "../shell/loading.tsx";
@@ -101,15 +101,7 @@ function addProvider(places: Places, then: () => unknown): void {
       // The sandbox provider moves no money, so it is for tests only.
       { name: "mode", label: words().mode, options: optionsOf("mode", MODES), when: isEmvco },
       { name: "name", label: shellWords().name, maxLength: TEXT_BOUNDS.name },
-      { name: "guid", label: words().guid, when: isEmvco, maxLength: 32 },
-      { name: "tag", label: words().tag, when: isEmvco, initial: "26", maxLength: 2 },
-      { name: "merchant_id", label: words().merchantId, when: isEmvco },
-      { name: "terminal_id", label: words().terminalId, when: isEmvco, isOptional: true },
-      { name: "category_code", label: words().categoryCode, when: isEmvco, initial: "5812", maxLength: 4 },
-      { name: "country", label: words().country, when: isEmvco, maxLength: 2 },
-      { name: "merchant_name", label: words().merchantName, when: isEmvco, maxLength: 25 },
-      { name: "merchant_city", label: words().merchantCity, when: isEmvco, maxLength: 15 },
-      { name: "postal_code", label: words().postalCode, when: isEmvco, isOptional: true, maxLength: 10 },
+      ...emvcoFields(),
     ],
     run: (values) =>
       call("POST /api/backoffice/v1/provider-configs/", {
@@ -125,12 +117,32 @@ function addProvider(places: Places, then: () => unknown): void {
   });
 }
 
+const ACCOUNT_SETTINGS = ["tag", "guid", "merchant_id", "terminal_id"];
+
+function emvcoFields(): readonly FormField[] {
+  const fields: readonly FormField[] = [
+    { name: "guid", label: words().guid, maxLength: 32 },
+    { name: "tag", label: words().tag, initial: "26", maxLength: 2 },
+    { name: "merchant_id", label: words().merchantId },
+    { name: "terminal_id", label: words().terminalId, isOptional: true },
+    { name: "category_code", label: words().categoryCode, initial: "5812", maxLength: 4 },
+    { name: "country", label: words().country, maxLength: 2 },
+    { name: "merchant_name", label: words().merchantName, maxLength: 25 },
+    { name: "merchant_city", label: words().merchantCity, maxLength: 15 },
+    { name: "postal_code", label: words().postalCode, isOptional: true, maxLength: 10 },
+  ];
+  return fields.map((field) => {
+    const parent = ACCOUNT_SETTINGS.includes(field.name) ? "/settings/merchant_account" : "/settings";
+    return { ...field, when: isEmvco, pointer: `${parent}/${field.name}` };
+  });
+}
+
 /** Only what was filled in: the service checks the rest. */
 function emvcoSettings(values: FormValues): Record<string, unknown> {
   const filled = (names: readonly string[]) =>
     Object.fromEntries(names.map((name) => [name, values[name] ?? ""]).filter(([, value]) => value !== ""));
   return {
-    merchant_account: filled(["tag", "guid", "merchant_id", "terminal_id"]),
+    merchant_account: filled(ACCOUNT_SETTINGS),
     ...filled(["category_code", "merchant_name", "merchant_city", "postal_code"]),
     country: (values.country ?? "").toUpperCase(),
   };

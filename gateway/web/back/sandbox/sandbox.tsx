@@ -112,7 +112,8 @@ export function Sandboxes() {
       </Listed>
       {playedSandbox !== undefined && (
         <Play
-          key={playedSandbox.sandbox_id}
+          // A reset cancels the collection and ends the cashier's session, so the panel begins anew.
+          key={`${playedSandbox.sandbox_id} ${playedSandbox.reset_at}`}
           sandbox={playedSandbox}
           cashier={cashiers.value.get(playedSandbox.sandbox_id)}
           reload={sandboxes.reload}

@@ -150,6 +150,8 @@ function QuestionDialog({ question }: { readonly question: QuestionOptions<unkno
 
 export interface FormField {
   readonly name: string;
+  /** Where the request has the value, when that is not `/` and the name. */
+  readonly pointer?: string;
   readonly label: string;
   readonly type?: "text" | "email" | "password" | "number";
   readonly inputMode?: "decimal" | "numeric";
@@ -234,6 +236,7 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
             values.value = { ...values.peek(), [field.name]: value };
           };
           const value = values.value[field.name] ?? "";
+          const pointer = field.pointer ?? `/${field.name}`;
           if (field.options !== undefined) {
             return (
               <Choice key={field.name} label={field.label} value={value} options={field.options} onChange={change} />
@@ -250,7 +253,7 @@ function FormDialog({ form }: { readonly form: Form<unknown> }) {
               help={field.help}
               maxLength={field.maxLength}
               required={field.isOptional !== true}
-              fault={(wasTried.value ? faultOf(field) : null) ?? fieldFault(attempts.failure.value, `/${field.name}`)}
+              fault={(wasTried.value ? faultOf(field) : null) ?? fieldFault(attempts.failure.value, pointer)}
               onInput={change}
             />
           );
