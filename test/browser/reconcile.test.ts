@@ -439,12 +439,17 @@ describe("the reconciliation", () => {
     const card = page.getByRole("article", { name: "second.csv" });
     await card.getByRole("button", { name: "Import", exact: true }).click(SOON);
     await card.getByText("New lines: 3").waitFor(SOON);
-    // After the comparison, each line of the file shows its difference.
+    // After the comparison, each line of the file shows its difference when the person opens the list again.
+    const lines = card.locator("summary", { hasText: "Lines of the file" });
+    await lines.click(SOON);
     await expect
       .poll(async () => {
-        await page.reload();
-        await card.getByText("Lines of the file").click(SOON);
         await card.getByRole("row").nth(3).waitFor(SOON);
+        await lines.click();
+        const read = page.waitForResponse(/\/lines\/\?/, SOON);
+        await lines.click();
+        await (await read).finished();
+        await drawn(page);
         return await card.getByText("not compared yet").count();
       }, LOADED_AGAIN)
       .toBe(0);
