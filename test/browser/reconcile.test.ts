@@ -326,6 +326,17 @@ describe("the reconciliation", () => {
     await page.goto(`${system.baseUrl}/reconcile/?view=all_open&kind=chargeback_not_registered`);
     await page.getByText("No issue fits the filter").waitFor(SOON);
     await expectAccessible(page, "reconcile-no-match");
+    // The view is of one kind, so it has no filter by kind: neither from the view before nor from an address.
+    const hasNoKind = async (): Promise<void> => {
+      await page.getByText("€7.00").first().waitFor(SOON);
+      expect(await page.locator(".filter summary").textContent()).toBe("Filter");
+      expect(await page.locator(".filter").getByLabel("Kind").count()).toBe(0);
+    };
+    await view(/Missing/).click();
+    await hasNoKind();
+    expect(new URL(page.url()).searchParams.get("kind")).toBeNull();
+    await page.goto(`${system.baseUrl}/reconcile/?view=missing&kind=chargeback_not_registered`);
+    await hasNoKind();
   });
 
   test("an order is chosen by number, a voided order is refused, and all issues of a filter are closed at once", async () => {
