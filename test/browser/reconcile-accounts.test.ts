@@ -1,12 +1,16 @@
 /** The form that changes a statement account, and the files that are sent meanwhile, in a real browser. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { addOperator, logIn, newOrder, OPERATOR_PASSWORD, type Person } from "../support/people.ts";
+import { addOperator, logIn, newOrder, OPERATOR_PASSWORD, openTill, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
 import { startBrowser } from "./chromium.ts";
 
 const SOON = { timeout: 30_000 };
+/** A time zone in which the date differs from UTC now, and whose day does not end within an hour. */
+const TIME_ZONE = new Date().getUTCHours() < 10 ? "Pacific/Pago_Pago" : "Pacific/Kiritimati";
+/** How often the page reads the report of a day (`REFRESH_MS` of `report-section.tsx`). */
+const REFRESH_MS = 10_000;
 let system: TestSystem;
 let browser: Browser;
 let page: Page;
@@ -18,12 +22,8 @@ beforeAll(async () => {
   [system, browser] = await Promise.all([sharedSystem(), startBrowser()]);
   const owner = await logIn(system.baseUrl, "backoffice", system.owner);
   rita = await addOperator(system.baseUrl, owner);
-  const add = async (name: string): Promise<number> => {
-    const body = { provider: "sandbox", reference: `acct-${name}`, name, mode: "test", currency: "EUR" };
-    return (await rita.good<{ account_id: number }>("POST", "accounts/", { body })).account_id;
-  };
-  [barId, hallId] = [await add("Bar"), await add("Hall")];
-  page = await browser.newPage({ locale: "en-GB", viewport: { width: 1280, height: 800 } });
+  [barId, hallId] = [await add("Bar"), await add("Hall", { time_zone: "Europe/Berlin" })];
+  page = await browser.newPage({ locale: "en-GB", timezoneId: TIME_ZONE, viewport: { width: 1280, height: 800 } });
   await page.goto(`${system.baseUrl}/reconcile/`);
   await page.getByLabel("E-mail address").fill("rita@sandbox.example", SOON);
   await page.getByLabel("Password").fill(OPERATOR_PASSWORD);
@@ -42,6 +42,10 @@ interface Account {
   readonly account_id: number;
   readonly name: string;
   readonly last_day: string | null;
+}
+async function add(name: string, more: object = {}): Promise<number> {
+  const body = { provider: "sandbox", reference: `acct-${name}`, name, mode: "test", currency: "EUR", ...more };
+  return (await rita.good<{ account_id: number }>("POST", "accounts/", { body })).account_id;
 }
 const change = () => page.getByRole("button", { name: "Change the account" });
 async function account(id: number): Promise<Account | undefined> {
@@ -62,17 +66,43 @@ test("a new account belongs to the only filial, unless a person chooses otherwis
   await page.getByRole("button", { name: "Cancel" }).click();
 });
 
-test("the report of a day: a filial without an account has one too", async () => {
-  const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
-  const station = `stations/${system.sandbox.stations[0]?.stationId}`;
-  await cashier.good("POST", `${station}/lease/`);
-  const body = { order_id: await newOrder(cashier, station, "4.00"), route: "cash" };
+async function settle(amount: string): Promise<void> {
+  const { cashier, station } = await openTill(system);
+  const body = { order_id: await newOrder(cashier, station, amount), route: "cash" };
   const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body });
   await cashier.good("POST", `${station}/intents/${intent_id}/attest/`);
+}
+const settled = (sum: string) => page.getByRole("table", { name: "Settled here" }).getByText(sum).first();
+
+test("the report of a day: a filial without an account has one too, of the day in the browser's time zone", async () => {
+  await settle("4.00");
   await page.getByRole("link", { name: "Day report" }).click();
   await page.getByText("Payments of sandboxes are in the mode Test.").waitFor(SOON);
   await page.getByLabel("Mode").selectOption("test");
-  await page.getByRole("table", { name: "Settled here" }).getByText("€4.00").first().waitFor(SOON);
+  await page.getByText(`, 00:00 (${TIME_ZONE})`).waitFor(SOON);
+  await settled("€4.00").waitFor(SOON);
+});
+
+test("the report of a day: the page reads it again by itself, and before it is printed with the time of reading", async () => {
+  await page.clock.install();
+  await page.goto(`${system.baseUrl}/reconcile/?section=report&mode=test`);
+  await settled("€4.00").waitFor(SOON);
+  await settle("5.00");
+  await page.clock.fastForward(REFRESH_MS);
+  await settled("€9.00").waitFor(SOON);
+  await settle("2.00");
+  await page.evaluate("window.print = () => { window.printed = document.querySelector('.paper').innerText; }");
+  await page.getByRole("button", { name: "Print" }).click();
+  await expect.poll(() => page.evaluate("window.printed"), SOON).toMatch(/ · As of \d+ .*, \d\d:\d\d\n.*€11\.00/s);
+});
+
+test("the report of a day: it is in the time zone of the filial's accounts, and so is the day of today", async () => {
+  const timeZone = "America/New_York";
+  await add("Kitchen", { filial_id: system.sandbox.filialId, time_zone: timeZone });
+  await page.goto(`${system.baseUrl}/reconcile/?section=report&mode=test`);
+  await page.getByText(`, 00:00 (${timeZone})`).waitFor(SOON);
+  const day = new Intl.DateTimeFormat("en-CA", { timeZone }).format();
+  expect(await page.getByLabel("Day", { exact: true }).inputValue()).toBe(day);
 });
 
 test("a change that another person made meanwhile stays: only the changed fields are sent", async () => {

@@ -16,6 +16,7 @@ const LOADED_AGAIN = { ...SOON, interval: 500 };
 /** Hostile text of another person: a page that inserts it as markup runs it. */
 const XSS = `<img src=x onerror="document.title='owned'">`;
 const PASSWORD = "a long enough password";
+const TIME_ZONE = "Europe/Berlin";
 const DAY_MS = 24 * 3_600_000;
 const BUSY = { status: 503, json: { code: "busy", detail: "", request_id: "r" } };
 const today = new Date().toISOString().slice(0, 10);
@@ -57,7 +58,7 @@ beforeAll(async () => {
     const { intent_id } = await cashier.good<{ intent_id: number }>("POST", `${station}/intents/`, { body: intent });
     await cashier.good("POST", `${station}/intents/${intent_id}/attest/`, { body: { reference } });
   }
-  const at = { locale: "en-GB", timezoneId: "Europe/Berlin", viewport: { width: 1280, height: 800 } };
+  const at = { locale: "en-GB", timezoneId: TIME_ZONE, viewport: { width: 1280, height: 800 } };
   context = await browser.newContext(at);
   page = await context.newPage();
 });
@@ -326,6 +327,17 @@ describe("the reconciliation", () => {
     await page.goto(`${system.baseUrl}/reconcile/?view=all_open&kind=chargeback_not_registered`);
     await page.getByText("No issue fits the filter").waitFor(SOON);
     await expectAccessible(page, "reconcile-no-match");
+    // The view is of one kind, so it has no filter by kind: neither from the view before nor from an address.
+    const hasNoKind = async (): Promise<void> => {
+      await page.getByText("€7.00").first().waitFor(SOON);
+      expect(await page.locator(".filter summary").textContent()).toBe("Filter");
+      expect(await page.locator(".filter").getByLabel("Kind").count()).toBe(0);
+    };
+    await view(/Missing/).click();
+    await hasNoKind();
+    expect(new URL(page.url()).searchParams.get("kind")).toBeNull();
+    await page.goto(`${system.baseUrl}/reconcile/?view=missing&kind=chargeback_not_registered`);
+    await hasNoKind();
   });
 
   test("an order is chosen by number, a voided order is refused, and all issues of a filter are closed at once", async () => {
@@ -396,7 +408,8 @@ describe("the reconciliation", () => {
       await route.continue();
     });
     await section("Day report");
-    await page.getByLabel("Day", { exact: true }).fill(today);
+    const here = new Intl.DateTimeFormat("en-CA", { timeZone: TIME_ZONE }).format();
+    await page.getByLabel("Day", { exact: true }).fill(here);
     await page.getByLabel("Mode").selectOption("test");
     const settled = page.getByRole("table", { name: "Settled here" });
     await settled.getByText("€32.00").first().waitFor(SOON);
@@ -406,7 +419,7 @@ describe("the reconciliation", () => {
     await drawn(page);
     expect(await settled.getByText("€32.00").first().isVisible()).toBe(true);
     await page.unroute(first);
-    await page.getByText(/, 00:00 – .*, 00:00 \(UTC\)/).waitFor(SOON);
+    await page.getByText(/, 00:00 – .*, 00:00 \(Europe\/Berlin\)/).waitFor(SOON);
     await expectAccessible(page, "reconcile-report");
     // This browser asks for the month first. September has no 31st, so the date is incomplete until the day is typed.
     const day = page.getByLabel("Day", { exact: true });
@@ -416,7 +429,7 @@ describe("the reconciliation", () => {
     await page.keyboard.type("09302026");
     await page.getByRole("heading", { name: shownDay("2026-09-30") }).waitFor(SOON);
     expect(await day.inputValue()).toBe("2026-09-30");
-    await day.fill(today);
+    await day.fill(here);
     await settled.getByText("€32.00").first().waitFor(SOON);
     await page.emulateMedia({ media: "print" });
     expect(await page.getByRole("button", { name: "Print" }).isVisible()).toBe(false);
@@ -439,12 +452,17 @@ describe("the reconciliation", () => {
     const card = page.getByRole("article", { name: "second.csv" });
     await card.getByRole("button", { name: "Import", exact: true }).click(SOON);
     await card.getByText("New lines: 3").waitFor(SOON);
-    // After the comparison, each line of the file shows its difference.
+    // After the comparison, each line of the file shows its difference when the person opens the list again.
+    const lines = card.locator("summary", { hasText: "Lines of the file" });
+    await lines.click(SOON);
     await expect
       .poll(async () => {
-        await page.reload();
-        await card.getByText("Lines of the file").click(SOON);
         await card.getByRole("row").nth(3).waitFor(SOON);
+        await lines.click();
+        const read = page.waitForResponse(/\/lines\/\?/, SOON);
+        await lines.click();
+        await (await read).finished();
+        await drawn(page);
         return await card.getByText("not compared yet").count();
       }, LOADED_AGAIN)
       .toBe(0);

@@ -1,20 +1,49 @@
 /** The report of a filial's day, to read and to print. Each currency has its own tables. */
+import { useState } from "preact/hooks";
 import { Button } from "../shared/button.tsx";
-import { call } from "../shared/call.ts";
+import { call, type Result } from "../shared/call.ts";
 import { now } from "../shared/clock.ts";
 import { Choice, Field } from "../shared/field.tsx";
 import { calendarDay, dateAndTime, localDay, money } from "../shared/format.ts";
-import type { ReplyOf } from "../shared/operations.ts";
+import type { ReplyOf, RequestOf } from "../shared/operations.ts";
 import { Empty, FailureNotice, Skeleton } from "../shared/states.tsx";
 import { useLoad } from "../shared/use-load.ts";
 import { go, param } from "./address.ts";
 import { kindTitle } from "./kind-words.ts";
-import { filialName, filials, person } from "./known.ts";
+import { type Account, accounts, filialName, filials, person } from "./known.ts";
 import { words } from "./words.ts";
 
-type Report = ReplyOf<"GET /api/reconciliation/v1/day-report/">;
+const REPORT = "GET /api/reconciliation/v1/day-report/";
+type Report = ReplyOf<typeof REPORT>;
+type Query = NonNullable<RequestOf<typeof REPORT>["query"]>;
 type Totals = Report["totals"][number];
 type Sum = Totals["tips"];
+
+/** Cashiers collect, and runs end, while the page shows the report. */
+const REFRESH_MS = 10_000;
+
+interface Reading {
+  readonly report: Report;
+  readonly readAtMs: number;
+}
+
+async function readReport(query: Query): Promise<Result<Reading>> {
+  const answer = await call(REPORT, { query });
+  return answer.ok ? { ok: true, reply: { report: answer.reply, readAtMs: now.peek() } } : answer;
+}
+
+/**
+ * The time zone of the filial's accounts if they agree on one, otherwise the browser's. An account that several filials share
+ * does not count: the report has none of its lines, and these filials may be in several time zones.
+ */
+function timeZoneOf(filialId: number, mode: Account["mode"]): string {
+  const zones = new Set<string>();
+  for (const { filial_id, mode: ofAccount, time_zone } of accounts.value) {
+    if (filial_id === filialId && ofAccount === mode && time_zone !== null) zones.add(time_zone);
+  }
+  const [zone] = zones;
+  return zone !== undefined && zones.size === 1 ? zone : Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
 
 export function ReportSection() {
   const filialId = Number(param("filial_id")) || (filials.value[0]?.filial_id ?? 0);
@@ -27,12 +56,19 @@ export function ReportSection() {
 }
 
 function DayReport({ filialId }: { readonly filialId: number }) {
-  const day = param("day") || localDay(now.peek());
+  // A report that is open at midnight stays the report of its day.
+  const [openedAtMs] = useState(() => now.peek());
   const mode = param("mode") === "test" ? "test" : "live";
-  const query = { filial_id: filialId, day, mode } as const;
-  const { data, failure, reload } = useLoad<Report>(`${filialId} ${day} ${mode}`, () =>
-    call("GET /api/reconciliation/v1/day-report/", { query }),
-  );
+  const timeZone = timeZoneOf(filialId, mode);
+  const day = param("day") || localDay(openedAtMs, timeZone);
+  const query = { filial_id: filialId, day, mode, time_zone: timeZone } as const;
+  const { data, failure, reload } = useLoad(`${filialId} ${day} ${mode} ${timeZone}`, () => readReport(query), {
+    everyMs: REFRESH_MS,
+  });
+  const printNewest = async (): Promise<void> => {
+    await reload();
+    print();
+  };
   const texts = words().report;
   return (
     <div class="report stack">
@@ -54,19 +90,19 @@ function DayReport({ filialId }: { readonly filialId: number }) {
           ]}
         />
         <div class="field report-print">
-          <Button local kind="main" onClick={() => print()}>
+          <Button local kind="main" onClick={printNewest}>
             {texts.print}
           </Button>
         </div>
       </div>
       {failure !== null && <FailureNotice failure={failure} onRetry={reload} />}
       {data === null && failure === null && <Skeleton />}
-      {data !== null && <Paper report={data} />}
+      {data !== null && <Paper {...data} />}
     </div>
   );
 }
 
-function Paper({ report }: { readonly report: Report }) {
+function Paper({ report, readAtMs }: Reading) {
   const texts = words().report;
   const closed = report.accounts.filter(({ is_closed }) => is_closed);
   return (
@@ -75,7 +111,7 @@ function Paper({ report }: { readonly report: Report }) {
         <h2>{texts.title(filialName(report.filial_id), calendarDay(report.day))}</h2>
         <p class="soft small">
           {dateAndTime(report.from, report.time_zone)} – {dateAndTime(report.to, report.time_zone)} ({report.time_zone})
-          · {words().account.modes[report.mode]}
+          · {words().account.modes[report.mode]} · {texts.asOf(dateAndTime(readAtMs, report.time_zone))}
         </p>
         {report.accounts.length > 0 && (
           <p class="soft small">

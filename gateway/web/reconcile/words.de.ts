@@ -329,6 +329,7 @@ export const de: Like<typeof en> = {
     day: "Tag",
     print: "Drucken",
     title: (filial: string, day: string) => `${filial}, ${day}`,
+    asOf: (time: string) => `Stand: ${time}`,
     closed: (closed: number, all: number) =>
       all === 1
         ? closed === 1

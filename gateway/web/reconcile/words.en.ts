@@ -313,6 +313,7 @@ export const en = {
     day: "Day",
     print: "Print",
     title: (filial: string, day: string) => `${filial}, ${day}`,
+    asOf: (time: string) => `As of ${time}`,
     closed: (closed: number, all: number) =>
       all === 1
         ? closed === 1

@@ -33,10 +33,11 @@ export function dateAndTime(at: string | number, timeZone?: string): string {
   return new Intl.DateTimeFormat(locale(), { ...DAY, ...CLOCK, timeZone }).format(new Date(at));
 }
 
-/** The day of a moment in the browser's time zone, such as `2026-11-26`. */
-export function localDay(atMs: number): string {
-  const aheadMs = new Date(atMs).getTimezoneOffset() * -60_000;
-  return new Date(atMs + aheadMs).toISOString().slice(0, 10);
+/** The day of a moment, such as `2026-11-26`. In the browser's time zone, unless the caller names another one. */
+export function localDay(atMs: number, timeZone?: string): string {
+  const form = { year: "numeric", month: "2-digit", day: "2-digit", timeZone } as const;
+  // Sweden writes days as the API does.
+  return new Intl.DateTimeFormat("sv-SE", form).format(new Date(atMs));
 }
 
 /** With seconds, for lists in which several entries fall into one minute. */

@@ -1,5 +1,6 @@
-/** A list of a file's rows, page by page. It loads the first page when a person opens it. */
+/** A list of a file's rows, page by page. It reads the first page each time that a person opens it, because runs change rows. */
 import { useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
 import { Button } from "../../shared/button.tsx";
 import type { Result } from "../../shared/call.ts";
 import type { Failure } from "../../shared/failures.ts";
@@ -24,25 +25,31 @@ export function PagedDetails<
 >({ title, columns, read, rowsOf }: PagedDetailsProps<TReply, TRow>) {
   const rows = useSignal<readonly TRow[] | null>(null);
   const hasMore = useSignal(false);
-  const failure = useSignal<Failure | null>(null);
-  const load = async (): Promise<void> => {
-    const known = rows.peek() ?? [];
+  const failed = useSignal<{ readonly failure: Failure; readonly known: readonly TRow[] } | null>(null);
+  const newestRead = useRef(0);
+  /** Reads the page after the known rows. Until the answer, the page shows the rows of before. */
+  const load = async (known: readonly TRow[]): Promise<void> => {
+    newestRead.current += 1;
+    const thisRead = newestRead.current;
     const listed = await read(known[known.length - 1]);
-    failure.value = listed.ok ? null : listed;
+    // The person has opened the list again, or asked for more, before this answer arrived.
+    if (thisRead !== newestRead.current) return;
+    failed.value = listed.ok ? null : { failure: listed, known };
     if (!listed.ok) return;
     rows.value = [...known, ...rowsOf(listed.reply)];
     hasMore.value = listed.reply.has_more;
   };
+  const retry = () => load(failed.peek()?.known ?? []);
   return (
-    <details onToggle={({ currentTarget }) => (currentTarget.open && rows.peek() === null ? void load() : undefined)}>
+    <details onToggle={({ currentTarget }) => (currentTarget.open ? void load([]) : undefined)}>
       <summary>{title}</summary>
-      {failure.value !== null && <FailureNotice failure={failure.value} onRetry={load} />}
+      {failed.value !== null && <FailureNotice failure={failed.value.failure} onRetry={retry} />}
       {rows.value !== null && (
         <Table caption={title} rows={rows.value} keyOf={({ position }) => position} columns={columns} />
       )}
       {hasMore.value && (
         <p class="more">
-          <Button onClick={load}>{words().more}</Button>
+          <Button onClick={() => load(rows.peek() ?? [])}>{words().more}</Button>
         </p>
       )}
     </details>

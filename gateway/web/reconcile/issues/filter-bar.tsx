@@ -8,7 +8,7 @@ import { go, param } from "../address.ts";
 import { ISSUE_KINDS, kindTitle } from "../kind-words.ts";
 import { accounts, operators, stationName, stations } from "../known.ts";
 import { words } from "../words.ts";
-import { FILTERS, type FilterName, filterCount } from "./filter.ts";
+import { FILTERS, type FilterName, filterCount, isOfView, view } from "./filter.ts";
 
 /** The parameters that the page removes from the address when a person clears the filters. */
 const WITHOUT_FILTERS: Readonly<Record<string, null>> = [...FILTERS, "issue"].reduce(
@@ -41,11 +41,12 @@ export function FilterBar() {
           texts.account,
           accounts.value.map((account) => ({ value: accountKey(account), text: account.name })),
         )}
-        {choice(
-          "kind",
-          texts.kind,
-          ISSUE_KINDS.map((kind) => ({ value: kind, text: kindTitle(kind) })),
-        )}
+        {!isOfView("kind", view()) &&
+          choice(
+            "kind",
+            texts.kind,
+            ISSUE_KINDS.map((kind) => ({ value: kind, text: kindTitle(kind) })),
+          )}
         {choice("source", texts.source, [
           { value: "statement", text: texts.sources.statement },
           { value: "provider", text: texts.sources.provider },

@@ -30,9 +30,12 @@ const VIEW_QUERIES: Readonly<Record<View, Readonly<Record<string, string>>>> = {
   decided: { decision: "made" },
 };
 
+/** Whether the view has a value of its own for this filter, so that a person cannot choose another one. */
+export const isOfView = (name: FilterName, of: View): boolean => VIEW_QUERIES[of][name] !== undefined;
+
 const chosen = (): Record<string, string> => {
   const found: Record<string, string> = {};
-  for (const name of FILTERS) if (param(name) !== "") found[name] = param(name);
+  for (const name of FILTERS) if (param(name) !== "" && !isOfView(name, view())) found[name] = param(name);
   // The API accepts an amount only together with its currency.
   if (found["currency"] === undefined) {
     delete found["min_amount"];

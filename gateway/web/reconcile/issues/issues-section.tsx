@@ -4,13 +4,13 @@ import { Button } from "../../shared/button.tsx";
 import { addressOf } from "../../shared/call.ts";
 import { money, number } from "../../shared/format.ts";
 import { Empty, FailureNotice, Skeleton } from "../../shared/states.tsx";
-import { addressWith, followLink, go } from "../address.ts";
+import { addressWith, followLink, go, param } from "../address.ts";
 import { kindTitle } from "../kind-words.ts";
 import { accountName } from "../known.ts";
 import { words } from "../words.ts";
 import { openDialog } from "./actions.ts";
 import { Dialogs } from "./dialogs.tsx";
-import { filterCount, issuesQuery, VIEWS, view } from "./filter.ts";
+import { filterCount, isOfView, issuesQuery, VIEWS, view } from "./filter.ts";
 import { clearFilters, FilterBar } from "./filter-bar.tsx";
 import { IssueDetail, StatusTag } from "./issue-detail.tsx";
 import {
@@ -51,7 +51,7 @@ function Views() {
   return (
     <nav class="views" aria-label={words().views.label}>
       {VIEWS.map((name) => {
-        const changes = { view: name, issue: null };
+        const changes = { view: name, issue: null, kind: isOfView("kind", name) ? null : param("kind") };
         return (
           <a
             key={name}
