@@ -7,6 +7,7 @@ const PURE = [
   "test/tidy.test.ts",
   "test/deploy/lock-file.test.ts",
   "test/cluster/judge.test.ts",
+  "test/cluster/side-judges.test.ts",
   "test/mutants/mutants.test.ts",
 ];
 /**

@@ -28,15 +28,43 @@ export interface ProviderCheck {
   readonly issues: Readonly<Record<string, number>>;
 }
 
+/** The rows of this service about payments at the provider. */
+export interface ProviderRows {
+  /** The transactions by QR, with the payment that `provider_payments` notes for each. */
+  readonly sales: readonly {
+    readonly intent_id: string;
+    readonly amount_minor: string;
+    readonly reference: string;
+    readonly paid_reference: string | null;
+  }[];
+  readonly issues: readonly { readonly kind: string; readonly provider_reference: string }[];
+  /** The payments that are noted as paid. */
+  readonly noted: readonly { readonly intent_id: string; readonly paid_reference: string }[];
+  /** The open tasks. */
+  readonly tasks: readonly {
+    readonly intent_id: string;
+    readonly kind: string;
+    readonly attempts: number;
+    readonly is_paid: boolean;
+    readonly late_ms: number;
+  }[];
+  /** The callbacks that were not accepted, or are not recorded once. */
+  readonly callbacks: readonly {
+    readonly event_id: string;
+    readonly last_answer: string | null;
+    readonly attempts: number;
+    readonly recorded: number;
+  }[];
+}
+
 export async function checkProvider(sql: postgres.Sql, provider: ProviderAccount): Promise<ProviderCheck> {
-  const lines = await readStatement(provider);
-  const money = await checkStatement(sql, lines);
-  const complaints = [
-    ...money.complaints,
-    ...(await checkSales(sql, lines)),
-    ...(await checkTasks(sql)),
-    ...(await checkDeliveries(sql)),
-  ];
+  return compareWithProvider(await readStatement(provider), await readProviderRows(sql));
+}
+
+/** Compares the provider's statement with the rows of this service. */
+export function compareWithProvider(lines: readonly StatementLine[], rows: ProviderRows): ProviderCheck {
+  const money = checkStatement(lines, rows);
+  const complaints = [...money.complaints, ...checkSales(lines, rows), ...checkTasks(rows), ...checkDeliveries(rows)];
   return { ...money, complaints, payments: lines.length };
 }
 
@@ -54,11 +82,28 @@ export async function readStatement({ url, apiKey }: ProviderAccount): Promise<r
   return lines;
 }
 
+async function readProviderRows(sql: postgres.Sql): Promise<ProviderRows> {
+  const sales = await sql<ProviderRows["sales"][number][]>`
+    select t.intent_id::text, t.amount_minor::text, t.reference, p.paid_reference
+    from transactions t left join provider_payments p using (intent_id) where t.route = 'dynamic_qr'`;
+  const issues = await sql<ProviderRows["issues"][number][]>`select kind, provider_reference from issues`;
+  const noted = await sql<ProviderRows["noted"][number][]>`
+    select intent_id::text, paid_reference from provider_payments where paid_reference is not null`;
+  const tasks = await sql<ProviderRows["tasks"][number][]>`
+    select t.intent_id::text, t.kind, t.attempts, p.paid_at is not null as is_paid,
+      (extract(epoch from now() - t.due_at) * 1000)::int as late_ms
+    from provider_tasks t join provider_payments p using (intent_id) where t.done_at is null`;
+  const callbacks = await sql<ProviderRows["callbacks"][number][]>`
+    select c.event_id, c.last_answer, c.attempts,
+      (select count(*)::int from provider_callbacks r where r.event_key = 'id:' || c.event_id) as recorded
+    from sandbox_provider_callbacks c
+    where c.done_at is null or c.last_answer <> '200'
+      or (select count(*) from provider_callbacks r where r.event_key = 'id:' || c.event_id) <> 1`;
+  return { sales, issues, noted, tasks, callbacks };
+}
+
 /** Checks that each payment of the provider has paid one order or is one issue: never both, never neither. */
-async function checkStatement(sql: postgres.Sql, lines: readonly StatementLine[]) {
-  const sales = await sql<{ reference: string }[]>`select reference from transactions where route = 'dynamic_qr'`;
-  const raised = await sql<{ kind: string; provider_reference: string }[]>`
-    select kind, provider_reference from issues`;
+function checkStatement(lines: readonly StatementLine[], { sales, issues: raised }: ProviderRows) {
   const complaints: string[] = [];
   const issues: Record<string, number> = {};
   let paid = 0;
@@ -82,12 +127,7 @@ async function checkStatement(sql: postgres.Sql, lines: readonly StatementLine[]
 }
 
 /** Checks that each order that was paid by QR has one payment of its amount, which its transaction names. */
-async function checkSales(sql: postgres.Sql, lines: readonly StatementLine[]): Promise<string[]> {
-  const sales = await sql<
-    { intent_id: string; amount_minor: string; reference: string; paid_reference: string | null }[]
-  >`
-    select t.intent_id::text, t.amount_minor::text, t.reference, p.paid_reference
-    from transactions t left join provider_payments p using (intent_id) where t.route = 'dynamic_qr'`;
+function checkSales(lines: readonly StatementLine[], { sales, noted }: ProviderRows): string[] {
   const complaints: string[] = [];
   const byId = new Map(lines.map((line) => [line.payment_id, line]));
   for (const { intent_id, amount_minor, reference, paid_reference } of sales) {
@@ -98,8 +138,6 @@ async function checkSales(sql: postgres.Sql, lines: readonly StatementLine[]): P
       `Intent ${intent_id} was settled by ${reference} (${amount_minor}), noted as ${paid_reference}; the provider has ${JSON.stringify(line)}.`,
     );
   }
-  const noted = await sql<{ intent_id: string; paid_reference: string }[]>`
-    select intent_id::text, paid_reference from provider_payments where paid_reference is not null`;
   for (const { intent_id, paid_reference } of noted) {
     if (!byId.has(paid_reference))
       complaints.push(`Intent ${intent_id} is noted as paid by ${paid_reference}, which is no money.`);
@@ -114,12 +152,8 @@ const TASK_DUE_MS = 2_000;
  * Checks the open tasks. Only polls and cancellations that the provider has not carried out may be open, because the guest
  * may still pay. None of these is late.
  */
-async function checkTasks(sql: postgres.Sql): Promise<string[]> {
-  const rows = await sql<{ intent_id: string; kind: string; late_ms: number; attempts: number; is_paid: boolean }[]>`
-    select t.intent_id::text, t.kind, t.attempts, p.paid_at is not null as is_paid,
-      (extract(epoch from now() - t.due_at) * 1000)::int as late_ms
-    from provider_tasks t join provider_payments p using (intent_id) where t.done_at is null`;
-  return rows.flatMap(({ intent_id, kind, late_ms, attempts, is_paid }) =>
+function checkTasks({ tasks }: ProviderRows): string[] {
+  return tasks.flatMap(({ intent_id, kind, late_ms, attempts, is_paid }) =>
     (kind === "poll" || kind === "withdraw") && !is_paid && late_ms < TASK_DUE_MS
       ? []
       : [`The task ${kind} of intent ${intent_id} is not done after ${attempts} attempts, and late by ${late_ms} ms.`],
@@ -127,14 +161,8 @@ async function checkTasks(sql: postgres.Sql): Promise<string[]> {
 }
 
 /** Checks that every callback of the provider was accepted, and is recorded once. */
-async function checkDeliveries(sql: postgres.Sql): Promise<string[]> {
-  const rows = await sql<{ event_id: string; last_answer: string | null; attempts: number; recorded: number }[]>`
-    select c.event_id, c.last_answer, c.attempts,
-      (select count(*)::int from provider_callbacks r where r.event_key = 'id:' || c.event_id) as recorded
-    from sandbox_provider_callbacks c
-    where c.done_at is null or c.last_answer <> '200'
-      or (select count(*) from provider_callbacks r where r.event_key = 'id:' || c.event_id) <> 1`;
-  return rows.map(
+function checkDeliveries({ callbacks }: ProviderRows): string[] {
+  return callbacks.map(
     ({ event_id, last_answer, attempts, recorded }) =>
       `The callback ${event_id} was answered ${last_answer} at attempt ${attempts} and is recorded ${recorded} times.`,
   );
@@ -166,6 +194,14 @@ function endingOf(intentStatus: string, endReason: string | undefined): string {
   return ORDER_OBSTACLES.some((obstacle) => obstacle === endReason) ? "intent_overtaken" : "provider_failed";
 }
 
+/** The events that a QR collection cannot have, that happened twice, and ends that are not acknowledged. */
+export function oddQrEvents(happened: readonly string[], acknowledged: ReadonlySet<string>): string[] {
+  return happened.filter((type, index) => {
+    const isSecond = !REPEATED.has(type) && happened.indexOf(type) !== index;
+    return isSecond || !ALLOWED.has(type) || (ENDINGS.has(type) && !acknowledged.has(type));
+  });
+}
+
 /** Checks that each acknowledged step happened, that each other event is a possible one, and that nothing happened twice. */
 export function checkQrCollections(collections: readonly Collection[], auditLog: readonly AuditEvent[]): string[] {
   const complaints: string[] = [];
@@ -174,9 +210,7 @@ export function checkQrCollections(collections: readonly Collection[], auditLog:
     const happened = auditLog.filter((event) => event.intentId === intentId).map(({ type }) => type);
     const title = `Intent ${intentId} (${plan.scenario}, ${plan.ending})`;
     const missing = events.filter((type) => !happened.includes(type));
-    const odd = happened.filter(
-      (type, index) => !ALLOWED.has(type) || (!REPEATED.has(type) && happened.indexOf(type) !== index),
-    );
+    const odd = oddQrEvents(happened, ENDINGS);
     if (missing.length > 0) complaints.push(`${title} lacks ${missing.join(", ")}: ${happened.join(", ")}.`);
     if (odd.length > 0) complaints.push(`${title} has ${odd.join(", ")}: ${happened.join(", ")}.`);
     const endings = happened.filter((type) => ENDINGS.has(type));

@@ -9,17 +9,39 @@ import type { ClusterWorld } from "./cluster-world.ts";
 export const COPIED_WITHIN_MS = 5_000;
 const POLL_MS = 250;
 
-interface Seen {
-  readonly sequence: number;
-  readonly atMs: number;
+/** The entries of the station logs, and how long each waited for its copy. */
+export class CopyWaits {
+  /** The newest entries of each log that were read and have no copy yet. */
+  readonly #waiting = new Map<string, { readonly sequence: number; readonly atMs: number }[]>();
+  readonly #copied: { readonly atMs: number; readonly lagMs: number }[] = [];
+
+  /** Notes that the log has this entry. */
+  add(stream: string, sequence: number, atMs: number): void {
+    const waiting = this.#waiting.get(stream) ?? [];
+    this.#waiting.set(stream, waiting);
+    waiting.push({ sequence, atMs });
+  }
+
+  /** Notes that the copy has the log's entries up to this one. */
+  end(stream: string, sequence: number, atMs: number): void {
+    const waiting = this.#waiting.get(stream) ?? [];
+    const still = waiting.findIndex((entry) => entry.sequence > sequence);
+    for (const entry of waiting.splice(0, still < 0 ? waiting.length : still))
+      this.#copied.push({ atMs, lagMs: atMs - entry.atMs });
+  }
+
+  /** The longest wait of an entry whose wait ended between these moments, or has not ended. */
+  longestMs(fromMs: number, toMs: number): number {
+    const ended = this.#copied.flatMap(({ atMs, lagMs }) => (atMs >= fromMs && atMs <= toMs ? [lagMs] : []));
+    const underWay = [...this.#waiting.values()].flatMap(([first]) => (first === undefined ? [] : [toMs - first.atMs]));
+    return Math.round(ended.concat(underWay).reduce((most, ms) => Math.max(most, ms), 0));
+  }
 }
 
 export class AuditCopyWatch {
   readonly #world: ClusterWorld;
   readonly #sql: postgres.Sql;
-  /** The newest entries of each log that the watch has read and that have no copy yet. */
-  readonly #waiting = new Map<string, Seen[]>();
-  readonly #copied: { readonly atMs: number; readonly lagMs: number }[] = [];
+  readonly #waits = new CopyWaits();
   readonly #stopping = new AbortController();
 
   constructor(world: ClusterWorld) {
@@ -38,23 +60,19 @@ export class AuditCopyWatch {
     this.#stopping.abort();
   }
 
-  /** The longest wait of an entry whose wait ended between these moments, or has not ended. */
+  /** As in `CopyWaits`. */
   longestMs(fromMs: number, toMs: number): number {
-    const ended = this.#copied.flatMap(({ atMs, lagMs }) => (atMs >= fromMs && atMs <= toMs ? [lagMs] : []));
-    const underWay = [...this.#waiting.values()].flatMap(([first]) => (first === undefined ? [] : [toMs - first.atMs]));
-    return Math.round(Math.max(0, ...ended, ...underWay));
+    return this.#waits.longestMs(fromMs, toMs);
   }
 
   /** While a log has no leader, the watch reads no entry of it. It reads the entry later, so no entry is missed. */
   async #watchEntries(log: StationLogDefinition): Promise<void> {
-    const waiting: Seen[] = [];
-    this.#waiting.set(log.name, waiting);
     let newest = 0;
     await this.#untilStopped(async () => {
       const sequence = await newestSequence(this.#world.bus, log);
       if (sequence <= newest) return;
       newest = sequence;
-      waiting.push({ sequence, atMs: performance.now() });
+      this.#waits.add(log.name, sequence, performance.now());
     });
   }
 
@@ -62,12 +80,7 @@ export class AuditCopyWatch {
     await this.#untilStopped(async () => {
       const rows = await this.#sql<{ stream: string; sequence: string }[]>`select stream, sequence from audit_position`;
       const atMs = performance.now();
-      for (const { stream, sequence } of rows) {
-        const waiting = this.#waiting.get(stream) ?? [];
-        const still = waiting.findIndex((seen) => seen.sequence > Number(sequence));
-        for (const seen of waiting.splice(0, still < 0 ? waiting.length : still))
-          this.#copied.push({ atMs, lagMs: atMs - seen.atMs });
-      }
+      for (const { stream, sequence } of rows) this.#waits.end(stream, Number(sequence), atMs);
     });
   }
 

@@ -14,6 +14,8 @@ const REPEAT_MS = 250;
 const ATTEMPT_MS = 5_000;
 /** A revocation during the fault becomes effective this long after the fault at most: an election may be needed. */
 const EFFECTIVE_WITHIN_MS = 12_000;
+/** How long the watch waits for a gateway after that. One that does not answer is another error. */
+const DECIDED_WITHIN_MS = 10_000;
 /** The state of a station has room for no more devices. */
 const CANARIES_PER_STATION = 8;
 
@@ -38,51 +40,93 @@ export async function addCanaries(world: ClusterWorld, count: number): Promise<r
   return canaries;
 }
 
+/** One answer to a poll of a canary. */
+interface CanaryAnswer {
+  readonly gateway: string;
+  readonly askedAtMs: number;
+  readonly answeredAtMs: number;
+  readonly status: number;
+  /** Of 401. */
+  readonly code: string | undefined;
+}
+
+/** When the revocation was sent, and when it was acknowledged as effective; infinite until then. */
+interface Revocation {
+  readonly sentAtMs: number;
+  readonly effectiveAtMs: number;
+}
+
+/** A sentence for each answer that no gateway may give: an answer to the revoked device, or 401 before the revocation. */
+export function wrongCanaryAnswers(
+  deviceId: number,
+  answers: readonly CanaryAnswer[],
+  { sentAtMs, effectiveAtMs }: Revocation,
+): string[] {
+  const sentences = answers.flatMap(({ gateway, askedAtMs, answeredAtMs, status, code }) => {
+    const lateMs = Math.round(askedAtMs - effectiveAtMs);
+    if (status === 200 && lateMs > STALE_AFTER_MS)
+      return [`${gateway} answered device ${deviceId} ${lateMs} ms after it was revoked.`];
+    return status === 401 && answeredAtMs < sentAtMs
+      ? [`${gateway} answered device ${deviceId} with ${code} before it was revoked.`]
+      : [];
+  });
+  return Number.isFinite(effectiveAtMs) ? sentences : [...sentences, `Device ${deviceId} could not be revoked.`];
+}
+
 /**
- * Revokes the canary, and polls each gateway as this device until the signal reports the end of the fault and the revocation
- * is effective. Returns a sentence for each answer that no gateway may give: an answer to the revoked device, or 401 before
- * the revocation.
+ * Revokes the canary, and polls each gateway as this device until the signal reports the end of the fault, and until each has
+ * answered a poll that it got when it had to know the revocation. Returns the sentences of `wrongCanaryAnswers`.
  */
 export async function watchCanary(world: ClusterWorld, canary: Canary, signal: AbortSignal): Promise<string[]> {
-  const sentences: string[] = [];
-  let isAsked = false;
-  const asked = new AbortController();
-  let revokedAtMs = Number.POSITIVE_INFINITY;
+  const answers: CanaryAnswer[] = [];
+  let sentAtMs = Number.POSITIVE_INFINITY;
+  let effectiveAtMs = Number.POSITIVE_INFINITY;
+  let isOver = false;
   let lastAttemptMs = Number.POSITIVE_INFINITY;
   signal.addEventListener("abort", () => {
     lastAttemptMs = performance.now() + EFFECTIVE_WITHIN_MS;
   });
   const revoke = async (): Promise<void> => {
     await pause(REVOKED_AFTER_MS, signal);
-    isAsked = true;
-    for (let nth = 0; performance.now() < lastAttemptMs && !Number.isFinite(revokedAtMs); nth += 1) {
+    sentAtMs = performance.now();
+    for (let nth = 0; performance.now() < lastAttemptMs && !Number.isFinite(effectiveAtMs); nth += 1) {
       const owner = world.owner.at(world.gateways[nth % world.gateways.length] as string);
       const path = `devices/${canary.deviceId}/revoke/`;
       const answer = await owner.call("POST", path, { timeoutMs: ATTEMPT_MS }).catch(() => undefined);
       // 202: stored, and not effective yet.
-      if (answer?.status === 200) revokedAtMs = performance.now();
+      if (answer?.status === 200) effectiveAtMs = performance.now();
       else await delay(REPEAT_MS);
     }
-    asked.abort();
+    isOver = true;
   };
   const watch = async (gateway: string): Promise<void> => {
     const client = canary.client.at(gateway);
-    while (!(signal.aborted && asked.signal.aborted)) {
+    let hasDecided = false;
+    const isWatched = (): boolean => {
+      if (!signal.aborted || !isOver) return true;
+      if (hasDecided || !Number.isFinite(effectiveAtMs)) return false;
+      return performance.now() < lastAttemptMs + DECIDED_WITHIN_MS;
+    };
+    while (isWatched()) {
       const askedAtMs = performance.now();
       const answer = await client.call<Refused>("GET", "me/", { timeoutMs: ATTEMPT_MS }).catch(() => undefined);
-      const lateMs = Math.round(askedAtMs - revokedAtMs);
-      if (answer?.status === 200 && lateMs > STALE_AFTER_MS) {
-        sentences.push(`${gateway} answered device ${canary.deviceId} ${lateMs} ms after it was revoked.`);
+      if (answer !== undefined) {
+        const { status, body } = answer;
+        answers.push({
+          gateway,
+          askedAtMs,
+          answeredAtMs: performance.now(),
+          status,
+          code: status === 401 ? body.code : undefined,
+        });
+        // 503 and 429 prove nothing.
+        hasDecided ||= askedAtMs > effectiveAtMs + STALE_AFTER_MS && (status === 200 || status === 401);
       }
-      if (answer?.status === 401 && !isAsked) {
-        sentences.push(`${gateway} answered device ${canary.deviceId} with ${answer.body.code} before it was revoked.`);
-      }
-      await pause(POLL_MS, signal);
+      await (signal.aborted ? delay(POLL_MS) : pause(POLL_MS, signal));
     }
   };
   await Promise.all([revoke(), ...world.gateways.map(watch)]);
-  if (!Number.isFinite(revokedAtMs)) sentences.push(`Device ${canary.deviceId} could not be revoked.`);
-  return sentences;
+  return wrongCanaryAnswers(canary.deviceId, answers, { sentAtMs, effectiveAtMs });
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -17,6 +17,11 @@ export interface Fault {
   readonly withinMs: number;
   /** The longest wait of an entry for its audit copy; five seconds more than `withinMs` unless the fault says so. */
   readonly copyWithinMs?: number;
+  /**
+   * What it does to collections by QR. `may_end`: one may end unpaid, because the provider is not reached in time, or be paid
+   * late. `may_be_late`: all are paid, with some delay. Left out: neither.
+   */
+  readonly qrs?: "may_end" | "may_be_late" | undefined;
   /** Whether no attempt of a request may fail, because other processes answer at once. */
   readonly failsNothing?: boolean;
   /** Whether the fault is the death of one server: then at most 40 % of the stations may have a gap. */
@@ -188,6 +193,18 @@ export const limitsOf = (kind: Kind) =>
 
 export const withinOfStop = (kind: Kind): number => limitsOf(kind).stop;
 
+/** The fault of a server, of PostgreSQL or of several processes: a request to the provider may fail, and its answer may be lost. */
+export const endsQrs =
+  (draw: Draw): Draw =>
+  async (world, random) => ({ ...(await draw(world, random)), qrs: "may_end" });
+
+/** What the failure of a process does to collections by QR: only these two kinds take part in the call to the provider. */
+export const qrsOf = (kind: Kind): Fault["qrs"] =>
+  kind === "providers" || kind === "sandbox-provider" ? "may_end" : undefined;
+
+/** `providers` ends its calls before it stops. The provider itself is an outside party, and has one address for each caller. */
+export const qrsOfStop = (kind: Kind): Fault["qrs"] => (kind === "providers" ? "may_be_late" : qrsOf(kind));
+
 export function onProcess(verb: "kill" | "stall" | "stop", kind: Kind): Draw {
   return async (world, random) => {
     const name: ProcessName = `${kind}-${random.chance(0.5) ? 0 : 1}`;
@@ -213,7 +230,8 @@ export function onProcess(verb: "kill" | "stall" | "stop", kind: Kind): Draw {
     // The connections of a gateway end with it.
     const failsNothing = verb === "stop" && kind !== "gateway";
     const withinMs = limitsOf(kind)[verb];
-    return { name: `${verb} a process of ${kind}`, target: name, withinMs, failsNothing, run: ways[verb] };
+    const qrs = verb === "stop" ? qrsOfStop(kind) : qrsOf(kind);
+    return { name: `${verb} a process of ${kind}`, target: name, withinMs, failsNothing, qrs, run: ways[verb] };
   };
 }
 
@@ -229,6 +247,6 @@ export const OF_SERVERS: readonly Draw[] = [
   isolateNode("follower"),
   cutPair,
   stopNode,
-];
+].map(endsQrs);
 export const ofProcesses = (kinds: readonly Kind[]): readonly Draw[] =>
   kinds.flatMap((kind) => VERBS.map((verb) => onProcess(verb, kind)));

@@ -1,4 +1,5 @@
 /** The records of the clients of a trial, in the order of time. Milliseconds are those of `performance.now()`. */
+import type { Fault } from "./faults.ts";
 
 /** The station id of steps that belong to no station. */
 export const NO_STATION = 0;
@@ -33,6 +34,18 @@ export interface Shown {
   readonly state: string;
   /** The number of the order at its station; 0 without an order. */
   readonly orderDisplayNumber: number;
+  readonly amount: string;
+  readonly currency: string;
+  readonly qrPayload: string;
+  readonly intentStatus: string;
+}
+
+/** The collection of an order had at least this status when this was acknowledged to the cashier or the companion. */
+export interface Progress {
+  readonly stationId: number;
+  readonly orderDisplayNumber: number;
+  readonly intentStatus: "created" | "presented" | "processing";
+  readonly atMs: number;
 }
 
 /** An order that was certainly open between these two moments. */
@@ -50,9 +63,18 @@ export interface Fetched {
   readonly gateway: string;
   readonly askedAtMs: number;
   /** Undefined when the answer had no collection. */
-  readonly intentId: number | undefined;
+  readonly assignment: { readonly intentId: number; readonly amount: string; readonly currency: string } | undefined;
   /** The waiting collection, and when its creation was acknowledged. */
-  readonly handed: { readonly intentId: number; readonly atMs: number };
+  readonly handed: { readonly intentId: number; readonly amountMinor: number; readonly atMs: number };
+}
+
+/** The course of a collection by QR. */
+export interface QrCourse {
+  /** When the cashier sent the request for it, and when that was acknowledged. */
+  readonly askedAtMs: number;
+  readonly createdAtMs: number;
+  /** Why the provider's side ended it, or empty. */
+  readonly endReason: string;
 }
 
 /** A collection whose end was acknowledged to the cashier. */
@@ -65,15 +87,26 @@ export interface EndedCollection {
   readonly intentId: number;
   readonly end: "paid" | "cancelled";
   readonly transactionId: number | undefined;
+  /** What its transaction must have: what the companion reported, the cashier entered, or the provider's answer named. */
+  readonly reference: string;
+  /** Undefined on the other routes. */
+  readonly qr: QrCourse | undefined;
   /** The steps that were acknowledged, as the events that the log must have for them. */
   readonly events: readonly string[];
   readonly acknowledgedAtMs: number;
+}
+
+/** A fault that has begun; the next one ends it. */
+export interface BegunFault extends Pick<Fault, "withinMs" | "qrs"> {
+  readonly name: string;
+  readonly atMs: number;
 }
 
 export class History {
   readonly steps: AcknowledgedStep[] = [];
   readonly wrongErrors: WrongError[] = [];
   readonly shown: Shown[] = [];
+  readonly progressed: Progress[] = [];
   readonly opened: OpenOrder[] = [];
   readonly fetched: Fetched[] = [];
   readonly ended: EndedCollection[] = [];
@@ -81,11 +114,18 @@ export class History {
   readonly stuck: string[] = [];
   /** How many answers asked for a later repetition, and how many connections broke, by kind. */
   readonly later = new Map<string, number>();
-  readonly #faults: { readonly name: string; readonly atMs: number }[] = [];
+  readonly #faults: BegunFault[] = [];
 
-  /** Records that a fault begins now. */
-  beginFault(name: string): void {
-    this.#faults.push({ name, atMs: performance.now() });
+  /** Records that a fault begins, by default now. */
+  beginFault({ name, target, withinMs, qrs }: Omit<Fault, "run">, atMs = performance.now()): void {
+    this.#faults.push({ name: `${name}, ${target}`, withinMs, qrs, atMs });
+  }
+
+  /** The faults between these moments, each with the time until the next one begins. */
+  faultsBetween(fromMs: number, toMs: number): readonly BegunFault[] {
+    return this.#faults.filter(
+      ({ atMs }, index) => atMs <= toMs && (this.#faults[index + 1]?.atMs ?? Number.POSITIVE_INFINITY) > fromMs,
+    );
   }
 
   /** The end of a sentence, which names the newest fault at that moment. It is empty before the first fault. */

@@ -6,7 +6,10 @@ import { PAUSE_MS } from "./trial-client.ts";
 export interface FaultResult {
   readonly name: string;
   readonly target: string;
-  /** The longest time without success of a cashier or companion and of a display, and the number of stations with a gap. */
+  /**
+   * The longest time without success of a cashier or companion, heartbeats included, and of a display, and the number of
+   * stations with a gap.
+   */
   readonly commandOutageMs: number;
   readonly pollOutageMs: number;
   /** The slowest answer, including all its attempts, even if none failed. Undefined when there was no request. */
@@ -45,7 +48,7 @@ export function outagesOf({ steps }: Pick<History, "steps">, fromMs: number, toM
     (one) => waitedMs(one) > SLOW_MS + PAUSE_MS || (isCommand(one.step) && failedMs(one) > GAP_MS),
   );
   return {
-    commandOutageMs: longest(isCommand),
+    commandOutageMs: longest((step) => !isPoll(step)),
     pollOutageMs: longest(isPoll),
     slowest: during.toSorted((one, other) => waitedMs(other) - waitedMs(one))[0],
     stationsWithGap: new Set(withGap.map(({ stationId }) => stationId).filter((id) => id !== NO_STATION)).size,
@@ -58,10 +61,13 @@ export function resultUntilAwake(
   { steps }: Pick<History, "steps">,
   { fromMs, awakeAtMs, withinMs }: { readonly fromMs: number; readonly awakeAtMs: number; readonly withinMs: number },
 ): FaultResult {
-  // A request that still fails at that time counts up to that time.
+  // A request that still waits at that time counts up to that time.
   const before = steps.flatMap((step) => {
-    if (step.endedAtMs <= awakeAtMs) return [step];
-    return (step.failedAtMs ?? Number.POSITIVE_INFINITY) < awakeAtMs ? [{ ...step, endedAtMs: awakeAtMs }] : [];
+    const { startedAtMs, endedAtMs, failedAtMs } = step;
+    if (endedAtMs <= awakeAtMs) return [step];
+    const hasFailed = failedAtMs !== undefined && failedAtMs < awakeAtMs;
+    const soFar = { ...step, endedAtMs: awakeAtMs, failedAtMs: hasFailed ? failedAtMs : undefined };
+    return startedAtMs < awakeAtMs ? [soFar] : [];
   });
   const outages = outagesOf({ steps: before }, fromMs, awakeAtMs);
   return { ...result, name: `${result.name}, until it wakes`, withinMs, ...outages };

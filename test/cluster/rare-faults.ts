@@ -13,6 +13,7 @@ import {
   DOWN_MS,
   type Draw,
   ELECTION_MS,
+  endsQrs,
   followerOf,
   leaderOf,
   limitsOf,
@@ -20,6 +21,7 @@ import {
   ofProcesses,
   PAIR_MS,
   PARTITION_MS,
+  qrsOf,
   STOPPED_SERVER_MS,
 } from "./faults.ts";
 import { allStreams, metaLeader, moveLeaders } from "./leaders.ts";
@@ -288,6 +290,7 @@ const stallProcess =
       name: `stall a process of ${kind} ${length}`,
       target: `${name}, ${stallMs} ms`,
       withinMs: limitsOf(kind).stall,
+      qrs: qrsOf(kind),
       async run() {
         process.kill(target.pid(), "SIGSTOP");
         await delay(stallMs);
@@ -469,6 +472,7 @@ const killBoth =
       name: `kill both processes of ${kind}`,
       target: kind,
       withinMs,
+      qrs: qrsOf(kind),
       copyWithinMs: NO_COPY_MS + COPIED_WITHIN_MS,
       async run() {
         await Promise.all(copies.map((each) => each.kill9()));
@@ -542,47 +546,40 @@ const twoAtOnce: Draw = async (world: ClusterWorld, random: Random) => {
 };
 
 export const RARE: readonly Draw[] = [
-  loseOneDirection("from"),
-  loseOneDirection("to"),
-  slowServer("leader"),
-  slowServer("follower"),
-  flappingServer,
-  loseDisk("leader"),
-  loseDisk("follower"),
-  fillDisk,
-  stallServerBriefly,
-  stallDatabase,
-  killDatabase,
-  restartDatabase,
+  ...[
+    loseOneDirection("from"),
+    loseOneDirection("to"),
+    slowServer("leader"),
+    slowServer("follower"),
+    flappingServer,
+    loseDisk("leader"),
+    loseDisk("follower"),
+    fillDisk,
+    stallServerBriefly,
+    stallDatabase,
+    killDatabase,
+    restartDatabase,
+  ].map(endsQrs),
   lockRelays,
-  replaceAllAtOnce,
-  stepDownLeaders,
-  setClocks,
-  killTwoServers,
+  ...[replaceAllAtOnce, stepDownLeaders, setClocks, killTwoServers].map(endsQrs),
   ...(["relay", "audit", "providers", "webhook-signer"] as const).map((kind) => killBoth(kind)),
   killBoth("sandbox-provider"),
   ...(["robotics", "reconciliation", "webhook-signer", "sandbox-provider"] as const).map((kind) =>
     stallProcess(kind, FOR_MINUTE),
   ),
-  deleteConsumers,
-  purgeBuckets,
+  ...[deleteConsumers, purgeBuckets].map(endsQrs),
   cutFromDatabase("settlement"),
   cutFromDatabase("registry"),
   slowToDatabase("settlement"),
   slowToDatabase("relay"),
   slowToDatabase("webhook-signer"),
-  resetConnections,
-  loseMachine("kill"),
-  loseMachine("cut off"),
-  killMetaLeader,
+  ...[resetConnections, loseMachine("kill"), loseMachine("cut off"), killMetaLeader].map(endsQrs),
   ...(["gateway", "stations", "settlement", "registry", "robotics", "reconciliation"] as const).map((kind) =>
     killBoth(kind, NO_COPY_MS),
   ),
-  killEverything,
-  twoAtOnce,
-  twoAtOnce,
+  ...[killEverything, twoAtOnce, twoAtOnce].map(endsQrs),
   killDuringHandOver("stations"),
   killDuringHandOver("settlement"),
-  ...KINDS.map(cutProcess),
+  ...KINDS.map(cutProcess).map(endsQrs),
   ...KINDS.map((kind) => stallProcess(kind, BRIEFLY)),
 ];

@@ -5,7 +5,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { verifyWebhook } from "../../clients/webhook-verifier.ts";
 import { addFleet, offerBody, type TaskOnTheWire } from "../support/fleets.ts";
-import type { Receiver } from "../webhook-signer/receiver.ts";
+import type { Received, Receiver } from "../webhook-signer/receiver.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
 import { type History, NO_STATION } from "./history.ts";
 import type { SideWork } from "./side-work.ts";
@@ -19,7 +19,10 @@ const VALID_FOR_SECONDS = 3_600;
 const DELIVERED_WITHIN_MS = 60_000;
 const POLL_MS = 500;
 
-/** A task whose offer was acknowledged. */
+/** Tasks of one page. */
+const PAGE = 500;
+
+/** A task whose offer was acknowledged. The fleet accepts and completes each one before the work ends. */
 interface Offered {
   readonly taskId: number;
   readonly atMs: number;
@@ -44,14 +47,22 @@ export async function startRobotWork(world: ClusterWorld, history: History, rece
       body: offerBody(fleet.consumerId, { valid_for_seconds: VALID_FOR_SECONDS }),
     };
     const { body: task } = await atOwner.send<TaskOnTheWire>("offer", "POST", "serving-tasks/", request);
-    offered.push({ taskId: task.task_id, atMs: Date.now() });
-    await atFleet.send("accept", "POST", `serving-tasks/${task.task_id}/accept/`);
-    await atFleet.send("complete", "POST", `serving-tasks/${task.task_id}/complete/`);
+    const { task_id: taskId } = task;
+    offered.push({ taskId, atMs: Date.now() });
+    await atFleet.send("accept", "POST", `serving-tasks/${taskId}/accept/`);
+    await atFleet.send("complete", "POST", `serving-tasks/${taskId}/complete/`);
   };
 
-  const missing = (): readonly Offered[] => {
-    const arrived = new Set(receiver.at(PATH).map(({ body }) => taskIdOf(body)));
-    return offered.filter(({ taskId }) => !arrived.has(taskId));
+  /** The fleet's tasks as the owner reads them. */
+  const readTasks = async (): Promise<readonly StoredTask[]> => {
+    const tasks: StoredTask[] = [];
+    for (let before = ""; ; ) {
+      const path = `serving-tasks/?consumer_id=${fleet.consumerId}&limit=${PAGE}${before}`;
+      const { body } = await atOwner.send<{ serving_tasks: StoredTask[]; has_more: boolean }>("read", "GET", path);
+      tasks.push(...body.serving_tasks);
+      if (!body.has_more) return tasks;
+      before = `&before_id=${tasks.at(-1)?.task_id}`;
+    }
   };
 
   return {
@@ -69,17 +80,10 @@ export async function startRobotWork(world: ClusterWorld, history: History, rece
     },
     async judge() {
       const deadlineMs = performance.now() + DELIVERED_WITHIN_MS;
-      while (missing().length > 0 && performance.now() < deadlineMs) await delay(POLL_MS);
+      const isMissing = (): boolean => missingWebhooks(offered, receiver.at(PATH)).length > 0;
+      while (isMissing() && performance.now() < deadlineMs) await delay(POLL_MS);
       const received = receiver.at(PATH);
-      const sentences = missing().map(({ taskId }) => `The webhook of serving task ${taskId} did not arrive.`);
-      const ids = new Set(offered.map(({ taskId }) => taskId));
-      if (ids.size !== offered.length) sentences.push("Two offers with different keys were answered with one task.");
-      for (const { body, signature, atMs } of received) {
-        const verdict = verifyWebhook({ header: signature, body, secrets: [secret], nowMs: atMs });
-        if (verdict !== "valid") sentences.push(`A webhook was signed so that it is ${verdict}: ${body}.`);
-        const taskId = taskIdOf(body);
-        if (!ids.has(taskId)) sentences.push(`A webhook names task ${taskId}, which no answer to the owner names.`);
-      }
+      const sentences = judgeRobots({ offered, received, secret, tasks: await readTasks() });
       const firstAtMs = new Map(received.toReversed().map((one) => [taskIdOf(one.body), one.atMs]));
       const waits = offered.flatMap(({ taskId, atMs }) => (firstAtMs.get(taskId) ?? atMs) - atMs);
       const slowestMs = Math.max(0, ...waits);
@@ -87,6 +91,44 @@ export async function startRobotWork(world: ClusterWorld, history: History, rece
       return { sentences, summary };
     },
   };
+}
+
+type StoredTask = Pick<TaskOnTheWire, "task_id" | "status">;
+type Webhook = Pick<Received, "body" | "signature" | "atMs">;
+
+/** A sentence for each offer without its webhook, each webhook that is wrong, and each task that is not completed. */
+export function judgeRobots(of: {
+  readonly offered: readonly Offered[];
+  readonly received: readonly Webhook[];
+  readonly secret: string;
+  readonly tasks: readonly StoredTask[];
+}): string[] {
+  const { offered, received, secret, tasks } = of;
+  const sentences = missingWebhooks(offered, received);
+  const ids = new Set(offered.map(({ taskId }) => taskId));
+  if (ids.size !== offered.length) sentences.push("Two offers with different keys were answered with one task.");
+  for (const { body, signature, atMs } of received) {
+    const verdict = verifyWebhook({ header: signature, body, secrets: [secret], nowMs: atMs });
+    if (verdict !== "valid") sentences.push(`A webhook was signed so that it is ${verdict}: ${body}.`);
+    const taskId = taskIdOf(body);
+    if (!ids.has(taskId)) sentences.push(`A webhook names task ${taskId}, which no answer to the owner names.`);
+  }
+  const statuses = new Map(tasks.map(({ task_id, status }) => [task_id, status]));
+  for (const taskId of ids) {
+    const status = statuses.get(taskId) ?? "not there";
+    if (status !== "completed") sentences.push(`Serving task ${taskId} was completed and is ${status}.`);
+  }
+  for (const { task_id } of tasks) {
+    if (!ids.has(task_id)) sentences.push(`No answer to the owner names serving task ${task_id}.`);
+  }
+  return sentences;
+}
+
+function missingWebhooks(offered: readonly Offered[], received: readonly Webhook[]): string[] {
+  const arrived = new Set(received.map(({ body }) => taskIdOf(body)));
+  return offered.flatMap(({ taskId }) =>
+    arrived.has(taskId) ? [] : [`The webhook of serving task ${taskId} did not arrive.`],
+  );
 }
 
 function taskIdOf(body: string): number {

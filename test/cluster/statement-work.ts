@@ -106,30 +106,41 @@ export async function startStatementWork(world: ClusterWorld, history: History):
     },
     async judge() {
       await importNext();
-      const sentences: string[] = [];
-      const linesNew = imports.reduce((sum, { lines_new }) => sum + lines_new, 0);
-      const malformed = imports.reduce((sum, one) => sum + one.malformed, 0);
-      if (linesNew !== linesOfLast || malformed > 0) {
-        sentences.push(
-          `The statement has ${linesOfLast} lines; its imports have ${linesNew} new and ${malformed} malformed.`,
-        );
-      }
-      const [stored] = await sql<[{ lines: number; sales: number }]>`
+      const [stored] = await sql<[Stored]>`
         select (select count(*)::int from statement_lines where account_id = ${account_id}) as lines,
           (select count(*)::int from transactions where route = 'dynamic_qr') as sales`;
-      if (stored.lines !== linesOfLast)
-        sentences.push(`The statement has ${linesOfLast} lines, and ${stored.lines} are stored.`);
       const run = await lastRun(client, account_id, linesOfLast);
-      const isRight = run.matched === stored.sales && run.differing === linesOfLast - stored.sales;
-      if (linesOfLast > 0 && !isRight) {
-        sentences.push(
-          `The last run is ${JSON.stringify(run)}; of ${linesOfLast} lines ${stored.sales} paid an order each.`,
-        );
-      }
+      const sentences = judgeStatement({ imports, lines: linesOfLast, stored, run });
       await sql.end();
       return { sentences, summary: `${imports.length} imports of a statement of ${linesOfLast} lines` };
     },
   };
+}
+
+/** The lines of the account and the sales by QR. */
+interface Stored {
+  readonly lines: number;
+  readonly sales: number;
+}
+
+/** `lines` are those of the statement. */
+export function judgeStatement(of: {
+  readonly imports: readonly Pick<Import, "lines_new" | "malformed">[];
+  readonly lines: number;
+  readonly stored: Stored;
+  readonly run: Partial<Run>;
+}): string[] {
+  const { imports, lines, stored, run } = of;
+  const sentences: string[] = [];
+  const linesNew = imports.reduce((sum, { lines_new }) => sum + lines_new, 0);
+  const malformed = imports.reduce((sum, one) => sum + one.malformed, 0);
+  if (linesNew !== lines || malformed > 0)
+    sentences.push(`The statement has ${lines} lines; its imports have ${linesNew} new and ${malformed} malformed.`);
+  if (stored.lines !== lines) sentences.push(`The statement has ${lines} lines, and ${stored.lines} are stored.`);
+  const isRight = run.matched === stored.sales && run.differing === lines - stored.sales;
+  if (lines > 0 && !isRight)
+    sentences.push(`The last run is ${JSON.stringify(run)}; of ${lines} lines ${stored.sales} paid an order each.`);
+  return sentences;
 }
 
 /** The newest run. Waits until it has all lines, or until the deadline. */

@@ -1,13 +1,16 @@
 /** A station at work: its cashier collects one order after the other, its companion and its display poll. */
 import { setTimeout as delay } from "node:timers/promises";
+import { PAID_SHOWN_MS } from "../../machines/settings.ts";
 import type { ChaosStation } from "../chaos/chaos-world.ts";
 import { linesOf } from "../chaos/collection-client.ts";
 import { OUTAGE_REASONS } from "../chaos/qr-collection.ts";
 import type { Random } from "../chaos/random.ts";
 import type { Answer, Refused } from "../support/http.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
-import type { EndedCollection, History } from "./history.ts";
+import type { EndedCollection, History, Progress, QrCourse } from "./history.ts";
 import { Pace } from "./pace.ts";
+import { STALE_AFTER_MS } from "./stale-answers.ts";
+import { TaggedPoll } from "./tagged-poll.ts";
 import { StuckError, TrialClient, workUntil } from "./trial-client.ts";
 
 /** The pause between polls leaves room for heartbeats: the throttle allows a device one request a second. */
@@ -25,6 +28,11 @@ const PAID_ENDINGS = [0, 0, 0, 4, 19, 21] as const;
 const LOOK_MS = 400;
 /** A callback that no gateway accepted is sent again after a pause that doubles with each attempt. */
 const QR_ENDED_WITHIN_MS = 90_000;
+/**
+ * How long a display shows the order of a QR for certain after a request that found it unpaid. The answer may have been old by
+ * then, and the clocks of the host and the gateway may differ as much.
+ */
+const QR_SHOWN_MS = PAID_SHOWN_MS - 2 * STALE_AFTER_MS;
 /** How long a companion may get other answers than the collection that waits for it. */
 const FETCHED_WITHIN_MS = 60_000;
 
@@ -37,13 +45,18 @@ interface Intent {
   readonly status: string;
   readonly end_reason: string;
   readonly attestation: { readonly transaction_id: number } | null;
+  readonly provider: { readonly provider_reference: string } | null;
 }
 interface AssignmentReply {
-  readonly assignment: { readonly intent_id: number } | null;
+  readonly assignment: { readonly intent_id: number; readonly amount: string; readonly currency: string } | null;
 }
 interface DisplayState {
   readonly state: string;
   readonly order_display_number: number;
+  readonly amount: string;
+  readonly currency: string;
+  readonly qr_payload: string;
+  readonly intent_status: string;
 }
 
 type Ended = Omit<EndedCollection, "stationId" | "acknowledgedAtMs">;
@@ -56,15 +69,20 @@ function endedAs(
   end: EndedCollection["end"],
   {
     order,
-    route,
-    amountMinor,
     intent,
-    events,
-  }: Begun & { readonly intent: Intent; readonly events: readonly string[] },
+    reference = "",
+    qr,
+    ...facts
+  }: Begun & {
+    readonly intent: Intent;
+    readonly events: readonly string[];
+    readonly reference?: string | undefined;
+    readonly qr?: QrCourse;
+  },
 ): Ended {
   const transactionId = end === "paid" ? intent.attestation?.transaction_id : undefined;
   const { order_id: orderId, order_display_number: orderDisplayNumber } = order;
-  return { orderId, orderDisplayNumber, route, amountMinor, intentId: intent.intent_id, end, transactionId, events };
+  return { ...facts, orderId, orderDisplayNumber, intentId: intent.intent_id, end, transactionId, reference, qr };
 }
 
 /** Several drivers may work at one station one after another. So each driver has different keys. */
@@ -78,8 +96,10 @@ export class StationDriver {
   readonly #pace: Pace;
   readonly #cashier: TrialClient;
   readonly #companion: TrialClient;
+  readonly #assignments: TaggedPoll<AssignmentReply>;
   readonly #heart: TrialClient;
   readonly #display: TrialClient;
+  readonly #displayed: TaggedPoll<DisplayState>;
   readonly #hasProvider: boolean;
   #isStopped = false;
   #beatAtMs = performance.now();
@@ -98,8 +118,10 @@ export class StationDriver {
     this.#pace = pace;
     this.#cashier = client(cashier);
     this.#companion = client(station.companion);
+    this.#assignments = new TaggedPoll(this.#companion, "assignment");
     this.#heart = client(station.companion);
     this.#display = client(station.display);
+    this.#displayed = new TaggedPoll(this.#display, "display");
     this.#hasProvider = provider !== undefined;
   }
 
@@ -127,14 +149,18 @@ export class StationDriver {
   #watch(): Promise<void> {
     return this.#untilStopped(async () => {
       const askedAtMs = performance.now();
-      const { body } = await this.#display.send<DisplayState>("display", "GET", "display/");
+      const view = await this.#displayed.view();
       this.#history.shown.push({
         stationId: this.#station.stationId,
         gateway: this.#display.gateway,
         askedAtMs,
         answeredAtMs: performance.now(),
-        state: body.state,
-        orderDisplayNumber: body.order_display_number,
+        state: view.state,
+        orderDisplayNumber: view.order_display_number,
+        amount: view.amount,
+        currency: view.currency,
+        qrPayload: view.qr_payload,
+        intentStatus: view.intent_status,
       });
       await this.#pause(DISPLAY_POLL_MS);
     });
@@ -163,26 +189,31 @@ export class StationDriver {
     const begun = { order, route, amountMinor };
     const intent = await this.#create(name, order, route);
     const events = ["intent_created"];
+    const slip = `${name}-slip`;
     if (route === "smart_pos") {
-      await this.#fetch(intent);
+      await this.#fetch(intent, amountMinor);
+      this.#progressed(order, "presented");
       await delay(COMPANION_POLL_MS);
       await this.#companion.send("report", "POST", "assignment/report/", {
         body: {
           intent_id: intent.intent_id,
           outcome: "reported_success",
-          provider_reference: `${name}-slip`,
+          provider_reference: slip,
           client_idempotency_key: `${name}-report`,
         },
       });
+      this.#progressed(order, "processing");
       events.push("intent_presented", "outcome_reported");
     }
     const at = this.#at(intent);
-    this.#wasOpenUntilNow(order);
+    this.#wasOpen(order, performance.now());
     if (isPaid) {
       const body = route === "attested_terminal" ? { reference: `${name}-terminal` } : {};
       const settled = await this.#keyed<Intent>("attest", `${at}attest/`, `${name}-attest`, body);
       events.push("settlement_started", "intent_succeeded");
-      return endedAs("paid", { ...begun, intent: settled, events });
+      // The attestation inherits the reference that the companion reported; cash has none.
+      const reference = route === "smart_pos" ? slip : body.reference;
+      return endedAs("paid", { ...begun, intent: settled, events, reference });
     }
     await this.#keyed("cancel", `${at}cancel/`, `${name}-cancel`, {});
     events.push("intent_cancelled");
@@ -194,23 +225,31 @@ export class StationDriver {
     const amountMinor = 100 * this.#random.between(1, 999) + this.#random.pick(PAID_ENDINGS);
     const order = await this.#open(name, amountMinor);
     const begun = { order, route: "dynamic_qr", amountMinor };
-    this.#wasOpenUntilNow(order);
+    const askedAtMs = performance.now();
     const { intent_id } = await this.#create(name, order, "dynamic_qr");
-    const deadlineMs = performance.now() + QR_ENDED_WITHIN_MS;
-    for (;;) {
+    const createdAtMs = performance.now();
+    const deadlineMs = createdAtMs + QR_ENDED_WITHIN_MS;
+    for (let unpaidAtMs = askedAtMs; ; ) {
+      const readAtMs = performance.now();
       const { body: intent } = await this.#cashier.send<Intent>("read", "GET", this.#at({ intent_id }));
-      const { status, end_reason } = intent;
+      const { status, end_reason: endReason, provider } = intent;
+      const facts = { ...begun, intent, qr: { askedAtMs, createdAtMs, endReason } };
       if (status === "succeeded") {
+        this.#wasOpen(order, Math.min(performance.now(), unpaidAtMs + QR_SHOWN_MS));
         const events = ["intent_created", "provider_confirmed", "intent_succeeded"];
-        return endedAs("paid", { ...begun, intent, events });
+        return endedAs("paid", { ...facts, events, reference: provider?.provider_reference });
       }
-      const facts = { ...begun, intent, events: ["intent_created"] };
-      if (status === "cancelled" && OUTAGE_REASONS.includes(end_reason)) return endedAs("cancelled", facts);
-      const title = `Station ${this.#station.stationId}: intent ${intent_id}, whose QR the guest paid, is ${status} ${end_reason}`;
+      // Whether the fault of this time may end a QR is judged after the trial.
+      if (status === "cancelled" && OUTAGE_REASONS.includes(endReason)) {
+        this.#wasOpen(order, performance.now());
+        return endedAs("cancelled", { ...facts, events: ["intent_created", "provider_failed"] });
+      }
+      const title = `Station ${this.#station.stationId}: intent ${intent_id}, whose QR the guest paid, is ${status} ${endReason}`;
       if (status === "cancelled" || status === "expired" || performance.now() > deadlineMs) {
         this.#history.stuck.push(`${title}${this.#history.duringFault(performance.now())}.`);
         throw new StuckError(title);
       }
+      unpaidAtMs = readAtMs;
       await delay(LOOK_MS);
     }
   }
@@ -223,10 +262,15 @@ export class StationDriver {
     return { ...order, shownFromMs: isEffective ? performance.now() : Number.POSITIVE_INFINITY };
   }
 
-  /** Records that the order was open until now: the next request may end it. */
-  #wasOpenUntilNow({ order_display_number: orderDisplayNumber, shownFromMs: fromMs }: Opened): void {
+  /** Records that a display had to show the order from its opening until this moment. */
+  #wasOpen({ order_display_number: orderDisplayNumber, shownFromMs: fromMs }: Opened, untilMs: number): void {
+    this.#history.opened.push({ stationId: this.#station.stationId, orderDisplayNumber, fromMs, untilMs });
+  }
+
+  /** Records that the order's collection has reached this status by now. */
+  #progressed({ order_display_number: orderDisplayNumber }: Order, intentStatus: Progress["intentStatus"]): void {
     const { stationId } = this.#station;
-    this.#history.opened.push({ stationId, orderDisplayNumber, fromMs, untilMs: performance.now() });
+    this.#history.progressed.push({ stationId, orderDisplayNumber, intentStatus, atMs: performance.now() });
   }
 
   #at({ intent_id }: Pick<Intent, "intent_id">): string {
@@ -244,22 +288,26 @@ export class StationDriver {
     for (;;) {
       const path = `${this.#station.path}/intents/`;
       const answer = await this.#cashier.send<Intent>("create", "POST", path, request, isOffline);
-      if (answer.status < 300) return answer.body;
+      if (answer.status < 300) {
+        this.#progressed(order, "created");
+        return answer.body;
+      }
       await delay(COMPANION_POLL_MS);
     }
   }
 
-  async #fetch({ intent_id }: Intent): Promise<void> {
+  async #fetch({ intent_id }: Intent, amountMinor: number): Promise<void> {
     const { stationId } = this.#station;
-    const handed = { intentId: intent_id, atMs: performance.now() };
+    const handed = { intentId: intent_id, amountMinor, atMs: performance.now() };
     for (;;) {
       await delay(COMPANION_POLL_MS);
       const askedAtMs = performance.now();
-      const { body } = await this.#companion.send<AssignmentReply>("assignment", "GET", "assignment/");
-      const intentId = body.assignment?.intent_id;
+      const { assignment: found } = await this.#assignments.view();
+      const assignment =
+        found === null ? undefined : { intentId: found.intent_id, amount: found.amount, currency: found.currency };
       const { gateway } = this.#companion;
-      this.#history.fetched.push({ stationId, gateway, askedAtMs, intentId, handed });
-      if (intentId === intent_id) return;
+      this.#history.fetched.push({ stationId, gateway, askedAtMs, assignment, handed });
+      if (assignment?.intentId === intent_id) return;
       if (askedAtMs - handed.atMs > FETCHED_WITHIN_MS) {
         const title = `Station ${stationId}: the companion does not get intent ${intent_id}`;
         this.#history.stuck.push(`${title}${this.#history.duringFault(askedAtMs)}.`);

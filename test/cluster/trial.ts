@@ -20,6 +20,7 @@ import {
   waitedMs,
 } from "./outages.ts";
 import { Pace } from "./pace.ts";
+import { judgeQrs } from "./qr-judge.ts";
 import { startRobotWork } from "./robot-work.ts";
 import type { SideWork } from "./side-work.ts";
 import { staleAnswers } from "./stale-answers.ts";
@@ -74,6 +75,8 @@ export async function runTrial(
   const copyWatch = new AuditCopyWatch(world);
   const watchingCopy = copyWatch.run();
   const results: FaultResult[] = [];
+  /** The results up to the moment when a target wakes. */
+  const untilAwake: FaultResult[] = [];
   const late: string[] = [];
   const stale: string[] = [];
   const canaries = await addCanaries(world, draws.length);
@@ -84,7 +87,7 @@ export async function runTrial(
   if (fitsMachine) print(await controlRow(history));
   for (const [index, draw] of draws.entries()) {
     const fault = await draw(world, random);
-    history.beginFault(`${fault.name}, ${fault.target}`);
+    history.beginFault(fault);
     const fromMs = performance.now();
     const wrongBefore = history.wrongErrors.length;
     const over = new AbortController();
@@ -111,6 +114,7 @@ export async function runTrial(
       const away = resultUntilAwake(result, history, until);
       print(`${away.name}: ${away.commandOutageMs} ms and ${away.pollOutageMs} ms of at most ${away.withinMs} ms`);
       late.push(...lateness(away, world.stations.length));
+      untilAwake.push(away);
     }
     if (copyMs > copyWithinMs)
       late.push(`${name} (${target}): an entry waited ${copyMs} ms for its audit copy instead of ${copyWithinMs} ms.`);
@@ -129,7 +133,11 @@ export async function runTrial(
     lost.push(...sentences);
     print(summary);
   }
-  return { ...judgement, lost, faults: results, history, stale, late, slow: results.flatMap(slowness) };
+  const qrs = judgeQrs(history);
+  print(qrs.summary);
+  const stuck = [...judgement.stuck, ...qrs.unpaid];
+  const slow = [...[...results, ...untilAwake].flatMap(slowness), ...qrs.late];
+  return { ...judgement, lost, stuck, faults: results, history, stale, late, slow };
 }
 
 /** Starts the other work for which the world has processes. */

@@ -1,7 +1,7 @@
 /** A rolling upgrade: the steps of the operators' guide ("Upgrade"), each as a fault whose outage is measured. */
 import { join } from "node:path";
 import { type ClusterWorld, KINDS, type Kind, type ProcessName } from "./cluster-world.ts";
-import { type Draw, type Fault, withinOfStop } from "./faults.ts";
+import { type Draw, type Fault, qrsOfStop, withinOfStop } from "./faults.ts";
 
 const LAST: readonly Kind[] = ["stations", "gateway", "sandbox-provider"];
 const NEWER = join(import.meta.dirname, "..", "..");
@@ -36,6 +36,7 @@ function replace(kind: Kind, copy: 0 | 1, checkout: string, which: string): Draw
       name: `replace a process of ${kind} by the ${which} one`,
       target: name,
       withinMs: withinOfStop(kind),
+      qrs: qrsOfStop(kind),
       async run() {
         await target.stop();
         await target.restart(checkout);
