@@ -221,8 +221,8 @@ export const getOrder: SessionHandler = async (context) => {
 };
 
 /**
- * Replaces the lines. A collection under way continues, but the station refuses to attest it with `order_changed`. Errors:
- * `conflict` (paid or voided), `station_suspended`, `station_closed`.
+ * Replaces the lines. When the total changes, a dynamic QR ends; another collection continues with its amount, and attesting
+ * it is refused (`order_changed`). Errors: `conflict` (paid or voided), `station_suspended`, `station_closed`.
  */
 const changeOrder: SessionHandler<z.infer<typeof orderLinesBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
@@ -293,7 +293,7 @@ export const orderRoutes = [
     operation: "changeOrder",
     summary: "Replace an order's lines",
     description:
-      "Needs no lease of the station: the lease guards collections only. A collection under way keeps the amount that the guest was shown; attesting it is then refused. An order at a suspended or closed station cannot be changed.",
+      "Needs no lease of the station: the lease guards collections only. When the total changes, a dynamic QR that waits for its payment ends with `order_changed`. On the other routes the collection keeps the amount that the guest was shown, and attesting it is refused with `order_changed`. With the same total a collection continues. An order at a suspended or closed station cannot be changed.",
     body: orderLinesBodySchema,
     replies: orderReply,
     errors: ["not_found", "conflict", "station_suspended", "station_closed"],
