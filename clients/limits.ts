@@ -66,7 +66,7 @@ export const clientLimits = {
   deliveriesPerPage: 200,
   /** How long a local target may take; the service itself waits as long. */
   forwardTimeoutMs: 10_000,
-  /** Tries of one delivery. With the back-off they take about three minutes, enough to restart a program. */
+  /** Tries of one delivery. Their waits are 75 to 151 seconds together, enough to restart a program. */
   forwardTries: 10,
   /** Tries of one request of `trigger`; few, because a person waits for it. */
   triggerTries: 4,

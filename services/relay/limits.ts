@@ -67,7 +67,7 @@ export const RELAY_LIMITS = {
    * stream that was lost since may never come as far again. A flush waits no longer than this for its own rows.
    */
   barrierAgeMs: 5_000,
-  /** Delivered rows are kept this long for the analysis of faults. */
+  /** Delivered rows are kept this long for the analysis of faults; events that no webhook signer has taken, for longer. */
   deliveredRetentionHours: 24,
   /**
    * Failed rows, and deletions of credentials, are kept this long. With a deletion the bucket's own marker goes, and a

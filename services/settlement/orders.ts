@@ -107,9 +107,9 @@ export const listOrders: Handler<SettlementDeps, typeof orders.listOrders> = asy
 };
 
 /**
- * Replaces the lines, also during a collection of the order: the payment seam then refuses to settle that collection. The
- * same lines again change nothing, so a repetition is harmless. Refuses with `permission_denied`, `not_found`, `conflict`
- * (paid or voided), `station_suspended`, `station_closed` or `invalid_request`.
+ * Replaces the lines, also during a collection of the order: with another total the payment seam refuses to settle that
+ * collection. The same lines again change nothing, so a repetition is harmless. Refuses with `permission_denied`,
+ * `not_found`, `conflict` (paid or voided), `station_suspended`, `station_closed` or `invalid_request`.
  */
 export const changeOrder: Handler<SettlementDeps, typeof orders.changeOrder> = async (deps, request) => {
   const { caller, orderId, lines } = request;

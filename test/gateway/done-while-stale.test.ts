@@ -1,13 +1,16 @@
-/** The gateway loses its feed while a service does a change: the answer still reports the change as done (design §2.2). */
+/**
+ * The gateway loses its feed. A change that a service does meanwhile is still reported as done (design §2.2); a read without
+ * the order's station is not answered.
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { assignmentRoutes } from "../../gateway/api/device/assignment.ts";
 import { selfRoutes } from "../../gateway/api/device/self.ts";
 import { ApiError, type DeviceContext, type DeviceHandler } from "../../gateway/http/handler-context.ts";
 import { ensureStreams } from "../../services/bus/ensure-streams.ts";
 import { type Device, moveDevice } from "../../services/bus/messages/devices.ts";
-import { changeOrder, getOrder, type Order, voidOrder } from "../../services/bus/messages/orders.ts";
+import { changeOrder, getOrder, listOrders, type Order, voidOrder } from "../../services/bus/messages/orders.ts";
 import { serve } from "../../services/bus/operation.ts";
-import { send } from "../support/http.ts";
+import { type Refused, send } from "../support/http.ts";
 import { STATION_LOG } from "../support/one-log.ts";
 import { type GatewayWorld, SILENT, startGatewayWorld } from "./gateway-world.ts";
 
@@ -103,6 +106,40 @@ describe("a change during which the gateway becomes stale", () => {
     const suspended = await send(world.baseUrl, "POST", "/api/backoffice/v1/devices/11/suspend/", { token });
     expect(suspended).toMatchObject({ status: 200, body: { device_id: 11, status: "suspended", liveness: null } });
     served.unsubscribe();
+  });
+});
+
+describe("an order while the bus has lost its station", () => {
+  it("a read: 503 `replica_stale`, because the order's unclear collections are unknown", async () => {
+    const stationId = 2;
+    await world.openStation(stationId);
+    const order = { ...ORDER, stationId };
+    const cashier = await world.session();
+    const owner = await world.session({ role: "owner", permissions: ["organization.manage"] });
+    const served = [
+      serve(deps("settlement"), getOrder, async () => ({ order })),
+      serve(deps("settlement"), listOrders, async () => ({ orders: [order], hasMore: false })),
+    ];
+    await world.bus.nc.flush();
+    const reads = [
+      ["/api/cashier/v1/orders/7/", cashier],
+      ["/api/backoffice/v1/orders/7/", owner],
+      ["/api/backoffice/v1/orders/", owner],
+    ] as const;
+    const answers = () =>
+      Promise.all(
+        reads.map(async ([path, token]) => {
+          const { status, body } = await send<Refused>(world.baseUrl, "GET", path, { token });
+          return [path, status, body.code];
+        }),
+      );
+    expect(await answers()).toEqual(reads.map(([path]) => [path, 200, undefined]));
+    await loseFeed();
+    await ensureStreams(world.bus, { replicas: 1, logs: 1 });
+    // The replica has the whole new log, which is empty.
+    await expect.poll(isStale, { timeout: 10_000 }).toBe(false);
+    expect(await answers()).toEqual(reads.map(([path]) => [path, 503, "replica_stale"]));
+    for (const one of served) one.unsubscribe();
   });
 });
 

@@ -7,7 +7,7 @@ import { RELAY_LIMITS } from "../../services/relay/limits.ts";
 import { outboxRetention } from "../../services/relay/retention.ts";
 import { createLog } from "../../services/runtime/log.ts";
 import { removeExpired } from "../../services/runtime/retention.ts";
-import { type RelayFixture, sessionDelete, sessionPut, startRelayFixture } from "./relay-fixture.ts";
+import { type RelayFixture, roboticsRow, sessionDelete, sessionPut, startRelayFixture } from "./relay-fixture.ts";
 
 let fixture: RelayFixture;
 beforeAll(async () => {
@@ -38,6 +38,19 @@ describe("an outbox row", () => {
     await deliveredHoursAgo(RELAY_LIMITS.deliveredRetentionHours + 1);
     await remove();
     expect(await kinds()).toEqual([]);
+  });
+
+  test("an event of robotics: kept until the webhook signer has taken it, however old it is", async () => {
+    await fixture.write(roboticsRow(1, true), roboticsRow(1, false));
+    await deliveredHoursAgo(RELAY_LIMITS.deliveredRetentionHours * 10);
+    await remove();
+    expect(await kinds()).toEqual(["robotics_event", "robotics_event"]);
+    await fixture.sql`
+      insert into webhook_events (event_id, organization_id, filial_id, event_type)
+      select min(outbox_id), 1, 1, 'robotics.paused' from outbox`;
+    await remove();
+    const left = await fixture.sql`select payload #>> '{event,eventType}' as type from outbox`;
+    expect(left).toEqual([{ type: "robotics.resumed" }]);
   });
 
   test("failed, or a deletion of a credential: kept longer, and then deleted with the marker in the bucket", async () => {

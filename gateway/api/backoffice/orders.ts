@@ -5,7 +5,7 @@ import { ok, type SessionHandler } from "../../http/handler-context.ts";
 import { requireOwnStation } from "../../http/own-station.ts";
 import { pageBeforeQuery, pageOnWire, queryId, stationsOfList } from "../../http/page.ts";
 import { backofficeRoute } from "../../http/route.ts";
-import { getOrder, orderJson, orderSchema, orderStatusSchema, ordersSchema } from "../cashier/orders.ts";
+import { getOrder, orderSchema, orderStatusSchema, ordersSchema, readOrderJson } from "../cashier/orders.ts";
 
 const ordersQuerySchema = z.strictObject({
   station_id: queryId().optional().meta({
@@ -22,7 +22,7 @@ const listOrders: SessionHandler<undefined, z.infer<typeof ordersQuerySchema>> =
   if (stationId !== undefined) await requireOwnStation(context, stationId);
   const found = await deps.bus.call(orders.listOrders, { caller, stationId, status, beforeId, limit });
   const stationOf = stationsOfList(deps);
-  const json = found.orders.map((order) => orderJson(order, stationOf(order.stationId)));
+  const json = found.orders.map((order) => readOrderJson(order, stationOf(order.stationId)));
   const { page, hasMore } = pageOnWire(json, found.hasMore);
   return ok({ orders: page, has_more: hasMore });
 };

@@ -145,7 +145,7 @@ export const webhookDeliveryRoutes = [
     operation: "resendWebhookDelivery",
     summary: "Send a delivery again",
     description:
-      "The service makes one attempt now, with the same delivery id and body and a new signature. The rules are the same as for the consumer: it does not send an expired offer (`delivery_lapsed`), a test (`conflict`) or a delivery whose endpoint is missing or disabled (`endpoint_unavailable`).",
+      "The service makes one attempt now, with the same delivery id and body and a new signature. To a paused endpoint or a suspended consumer the attempt waits until that is over. The rules are the same as for the consumer: it does not send an expired offer (`delivery_lapsed`), a test (`conflict`) or a delivery whose endpoint is missing or disabled (`endpoint_unavailable`).",
     headers: redeliveryHeadersSchema,
     replies: { 202: { description: "The service will send the delivery.", schema: ownerDeliverySchema } },
     errors: ["not_found", "conflict", "delivery_lapsed", "endpoint_unavailable"],

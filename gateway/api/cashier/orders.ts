@@ -127,8 +127,8 @@ const ordersQuerySchema = z.strictObject({
 type OrderJson = z.infer<typeof orderSchema>;
 
 /**
- * An order in JSON. Its unclear collections come from `station`. Without a station the list is empty: the order has had no
- * collection, or the replica does not have the station.
+ * An order in JSON. Its unclear collections come from `station`. Without a station the list is empty: only the answer to a
+ * change may leave it out.
  */
 export function orderJson(order: orders.Order, station?: StationState): OrderJson {
   const unclear = station === undefined ? [] : unclearCollections(station);
@@ -182,14 +182,16 @@ export function orderLinesOf({ lines }: z.infer<typeof orderLinesBodySchema>, cu
 }
 
 const openOrder: SessionHandler<z.infer<typeof orderLinesBodySchema>> = async (context) => {
-  const { stationId, currency } = await ownStation(context);
+  const station = await ownStation(context);
+  const { stationId, currency } = station;
   const { order } = await context.deps.bus.call(orders.openOrder, {
     caller: context.caller,
     stationId,
     lines: orderLinesOf(context.body, currency),
     idempotencyKey: idempotencyKey(context) && sessionCommandId(context, "order_open", stationId),
   });
-  return created(orderJson(order));
+  // A repetition answers with an order that may have had collections since.
+  return created(orderJson(order, station));
 };
 
 const listOrders: SessionHandler<undefined, z.infer<typeof ordersQuerySchema>> = async (context) => {
@@ -203,15 +205,24 @@ const listOrders: SessionHandler<undefined, z.infer<typeof ordersQuerySchema>> =
   return ok({ orders: page, has_more: hasMore });
 };
 
+/**
+ * The order in JSON for a read. The order proves that its station exists: without the station, the bus has lost it, and the
+ * answer is `replica_stale` until the relay has restored it.
+ */
+export function readOrderJson(order: orders.Order, station: StationState | undefined): OrderJson {
+  if (station === undefined) throw new ApiError("replica_stale");
+  return orderJson(order, station);
+}
+
 export const getOrder: SessionHandler = async (context) => {
   const { caller, deps } = context;
   const { order } = await deps.bus.call(orders.getOrder, { caller, orderId: context.id("order_id") });
-  return ok(orderJson(order, deps.station(order.stationId)));
+  return ok(readOrderJson(order, deps.station(order.stationId)));
 };
 
 /**
- * Replaces the lines. A collection under way continues, but the station refuses to attest it with `order_changed`. Errors:
- * `conflict` (paid or voided), `station_suspended`, `station_closed`.
+ * Replaces the lines. When the total changes, a dynamic QR ends; another collection continues with its amount, and attesting
+ * it is refused (`order_changed`). Errors: `conflict` (paid or voided), `station_suspended`, `station_closed`.
  */
 const changeOrder: SessionHandler<z.infer<typeof orderLinesBodySchema>> = async (context) => {
   const { caller, deps, body } = context;
@@ -282,7 +293,7 @@ export const orderRoutes = [
     operation: "changeOrder",
     summary: "Replace an order's lines",
     description:
-      "Needs no lease of the station: the lease guards collections only. A collection under way keeps the amount that the guest was shown; attesting it is then refused. An order at a suspended or closed station cannot be changed.",
+      "Needs no lease of the station: the lease guards collections only. When the total changes, a dynamic QR that waits for its payment ends with `order_changed`. On the other routes the collection keeps the amount that the guest was shown, and attesting it is refused with `order_changed`. With the same total a collection continues. An order at a suspended or closed station cannot be changed.",
     body: orderLinesBodySchema,
     replies: orderReply,
     errors: ["not_found", "conflict", "station_suspended", "station_closed"],

@@ -25,7 +25,7 @@ export const deliveryFields = {
   event_type: eventTypeSchema,
   status: statusSchema.meta({
     description:
-      "`pending`: it is due, or waits for its next attempt. `failed`: its attempts are used up, its endpoint was disabled or deleted, or its endpoint was paused or its consumer suspended for as long as deliveries are kept; also a `webhook.test` that is under way, until it is delivered. `lapsed`: an offer that expired before it could be sent. `unsent`: the consumer had no endpoint in use; it can be read here.",
+      "`pending`: it is due, or waits for its next attempt. `failed`: its attempts are used up, its endpoint was disabled or deleted, or its endpoint was paused or its consumer suspended for as long as deliveries are kept; also a `webhook.test` that is under way, until it is delivered. `lapsed`: an offer that expired before it was delivered, or whose next attempt would come after its expiry. `unsent`: the consumer had no endpoint in use; it can be read here.",
   }),
   created_at: eventTime.meta({
     description: "When it happened, as in the body that is sent.",
@@ -121,7 +121,7 @@ export const consumerWebhookDeliveryRoutes = [
     tag: "robotics",
     summary: "Read the deliveries again",
     description:
-      "Every event that was sent to this consumer or should have been, whether it arrived or not, in the order of commits: a reader that continues after the last id misses none. Ids have gaps, which have no meaning. An event has a separate delivery for each endpoint. Kept for thirty days unless the operator sets another time.",
+      "Every event that was sent to this consumer or should have been, whether it arrived or not, in the order of commits: a reader that continues after the last id misses none, also with `event_type`. With `status` it may miss some, because the status of a smaller id changes later. Ids have gaps, which have no meaning. An event has a separate delivery for each endpoint. Kept for thirty days unless the operator sets another time.",
     who,
     quiet: true,
     query: deliveriesQuerySchema,
@@ -135,7 +135,7 @@ export const consumerWebhookDeliveryRoutes = [
     tag: "robotics",
     summary: "Request a delivery again",
     description:
-      "One attempt now, with the same delivery id and body and a fresh signature. It follows an attempt that is under way. An open circuit breaker does not stop it: it is the breaker's probe. If it fails, the time of the next planned attempt does not change. An expired offer is not sent, and an owner's test is not sent again (`conflict`). A delivery without an endpoint (`endpoint_id` null) is not sent, not even to an endpoint that was added later; read it with `since_id`.",
+      "One attempt now, with the same delivery id and body and a fresh signature. It follows an attempt that is under way. To a paused endpoint or a suspended consumer it waits until that is over. An open circuit breaker does not stop it: it is the breaker's probe. If it fails, the time of the next planned attempt does not change. An expired offer is not sent, and an owner's test is not sent again (`conflict`). A delivery without an endpoint (`endpoint_id` null) is not sent, not even to an endpoint that was added later; read it with `since_id`.",
     who,
     headers: redeliveryHeadersSchema,
     replies: { 202: { description: "It will be sent.", schema: deliverySchema } },

@@ -22,7 +22,7 @@ export const DELIVERY_STATUSES = [
   "delivered",
   /** All its attempts have failed, or its endpoint was disabled or deleted. */
   "failed",
-  /** It is about an offer that expired before the service could send it. */
+  /** It is about an offer that expired before it was delivered, or whose next attempt would come after its expiry. */
   "lapsed",
   /** The consumer had no endpoint, so it was not sent. The consumer can read it here. */
   "unsent",
@@ -104,8 +104,8 @@ export const getWebhookDelivery = repeatable(
   z.object({ delivery: deliverySchema, attempts: z.array(attemptSchema) }),
 );
 /**
- * The consumer's deliveries, in the order of their commits. A consumer that continues after its last id misses none,
- * also with filters.
+ * The consumer's deliveries, in the order of their commits. A consumer that continues after its last id misses none, also
+ * with `eventType`. With `status` it may: the status of a smaller id changes later.
  */
 export const listConsumerWebhookDeliveries = repeatable(
   "webhooks.listConsumerWebhookDeliveries",

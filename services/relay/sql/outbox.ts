@@ -123,13 +123,17 @@ export async function listDeliveredEntries(sql: Database, withinMs: number): Pro
   return new Map(rows.map(({ stream, sequence }) => [stream, sequence]));
 }
 
-/** Removes up to `limit` delivered rows that are past their retention and left no marker; returns how many. */
+/**
+ * Removes up to `limit` delivered rows that are past their retention and left no marker; returns how many. An event of
+ * robotics stays until the webhook signer has taken it: if the bus loses the event, no other place has it.
+ */
 export async function deleteDeliveredRows(sql: Database, olderThanHours: number, limit: number): Promise<number> {
   const result = await sql`
     delete from outbox where outbox_id in (
       select outbox_id from outbox
       where delivered_at < now() - ${olderThanHours}::float8 * interval '1 hour'
         and failed_reason is null and kind <> 'credential_delete'
+        and (kind <> 'robotics_event' or exists (select from webhook_events e where e.event_id = outbox_id))
       limit ${limit})`;
   return result.count;
 }
