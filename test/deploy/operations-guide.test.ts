@@ -68,6 +68,10 @@ describe("the operators' guide", () => {
     expect([passwordTurns.checksAtOnce, operationsGuide.includes("checks three passwords at once")]).toEqual([3, true]);
   });
 
+  it("the restore: a session that had ended is valid for as long as the registry opens one", () => {
+    expect(operationsGuide).toContain(`for up to ${REGISTRY_LIMITS.sessionLifetimeMs / 3_600_000} hours after the log-in`);
+  });
+
   it("a full disk: the words are those of /readyz, and the space is what a start needs", () => {
     for (const [tier, fault] of Object.entries(DISK_FAULTS)) {
       const number = DISK_TIERS.indexOf(tier as DiskTier);
