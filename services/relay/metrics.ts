@@ -28,8 +28,11 @@ export function addRelayMetrics(
     labels: { kind: OUTBOX_KINDS, result: DELIVERY_RESULTS },
   });
   addGauge(registry, "relay_is_leader", "1 while this relay is the one that delivers.", () => Number(facts.isLeader()));
-  addGauge(registry, "relay_streams_missing", "Streams and buckets that the bus lacks; only `migrate` makes them.", () =>
-    facts.missingStreams(),
+  addGauge(
+    registry,
+    "relay_streams_missing",
+    "Streams and buckets that the bus lacks; only `migrate` makes them.",
+    () => facts.missingStreams(),
   );
   const read = async (of: (known: PendingSummary) => number): Promise<number> => {
     const known = await facts.pending();

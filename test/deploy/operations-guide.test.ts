@@ -83,7 +83,9 @@ describe("the operators' guide", () => {
   });
 
   it("the restore: a session that had ended is valid for as long as the registry opens one", () => {
-    expect(operationsGuide).toContain(`for up to ${REGISTRY_LIMITS.sessionLifetimeMs / 3_600_000} hours after the log-in`);
+    expect(operationsGuide).toContain(
+      `for up to ${REGISTRY_LIMITS.sessionLifetimeMs / 3_600_000} hours after the log-in`,
+    );
   });
 
   it("a full disk: the words are those of /readyz, and the space is what a start needs", () => {
