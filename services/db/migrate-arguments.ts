@@ -12,7 +12,8 @@ started. It may run while the service works, and several at once take turns.
   npm run migrate -- [--replicas COUNT] [--logs COUNT] [--database-restored]
 
   --replicas COUNT   copies of each stream and bucket, 1 to 5: as many as the cluster has
-                     servers. Left out, it stays as it is; a new cluster needs it.
+                     servers. Left out, it stays as it is; a new cluster needs it. After
+                     another number replace all processes.
   --logs COUNT       streams that the stations are divided among, 1 to 32: 6 on a cluster
                      of three servers, so that one server's end touches a third of the
                      stations. The first run fixes it for good, also for a later NATS. Left

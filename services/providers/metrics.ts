@@ -4,7 +4,7 @@ import { CALLBACK_ISSUE_KINDS } from "../bus/messages/issues.ts";
 import { addCount, addDuration, addGauge, type Count, type Duration } from "../runtime/metrics.ts";
 import type { Sample } from "../runtime/repeat.ts";
 import type { ProviderFailure } from "./adapters/adapter.ts";
-import { type DueTasks, TASK_KINDS } from "./sql/tasks.ts";
+import { type OpenTasks, TASK_KINDS } from "./sql/tasks.ts";
 
 /** How a callback was answered. `failed`: the service could not answer, and the provider has to repeat the callback. */
 const CALLBACK_ANSWERS = [
@@ -103,16 +103,22 @@ export function addProviderMetrics(registry: Registry | undefined): ProviderMetr
 }
 
 /** Read at each scrape; NaN while the database does not answer. */
-export function addTaskGauges(registry: Registry | undefined, due: Sample<DueTasks>): void {
-  const read = async (of: (known: DueTasks) => number): Promise<number> => {
-    const known = await due();
+export function addTaskGauges(registry: Registry | undefined, open: Sample<OpenTasks>): void {
+  const read = async (of: (known: OpenTasks) => number): Promise<number> => {
+    const known = await open();
     return known === undefined ? Number.NaN : of(known);
   };
   addGauge(registry, "providers_tasks_due", "Tasks that are due and not taken, counted to 10,000.", () =>
-    read((known) => known.tasks),
+    read((known) => known.due),
   );
   addGauge(registry, "providers_tasks_oldest_due_age_seconds", "For how long the oldest of those has been due.", () =>
-    read((known) => known.oldestAgeMs / 1_000),
+    read((known) => known.oldestDueAgeMs / 1_000),
+  );
+  addGauge(
+    registry,
+    "providers_oldest_confirmation_age_seconds",
+    "How long the oldest payment that a provider has confirmed waits for its station.",
+    () => read((known) => known.oldestConfirmationAgeMs / 1_000),
   );
 }
 

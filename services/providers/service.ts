@@ -49,7 +49,7 @@ import { createRefusalThrottle } from "./refusal-throttle.ts";
 import { providersRetention } from "./retention.ts";
 import { resealSecrets } from "./secrets.ts";
 import { providersSettingsSchema } from "./settings.ts";
-import { summarizeDueTasks } from "./sql/tasks.ts";
+import { summarizeOpenTasks } from "./sql/tasks.ts";
 import { startTaskRunner } from "./task-runner.ts";
 import { runTask } from "./tasks.ts";
 
@@ -76,7 +76,7 @@ export async function startProvidersService(options: ServiceDeps): Promise<Servi
   const { summaryTasks, summaryMs } = PROVIDER_LIMITS;
   addTaskGauges(
     registry,
-    sample(() => summarizeDueTasks(database, summaryTasks), summaryMs),
+    sample(() => summarizeOpenTasks(database, summaryTasks), summaryMs),
   );
   addIssueGauges(
     registry,

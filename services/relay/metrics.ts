@@ -16,7 +16,11 @@ export interface RelayMetrics {
 
 export function addRelayMetrics(
   registry: Registry | undefined,
-  facts: { readonly isLeader: () => boolean; readonly pending: Sample<PendingSummary> },
+  facts: {
+    readonly isLeader: () => boolean;
+    readonly missingStreams: () => number;
+    readonly pending: Sample<PendingSummary>;
+  },
 ): RelayMetrics {
   const deliveries: Count<"kind" | "result"> = addCount(registry, {
     name: "relay_deliveries_total",
@@ -24,6 +28,12 @@ export function addRelayMetrics(
     labels: { kind: OUTBOX_KINDS, result: DELIVERY_RESULTS },
   });
   addGauge(registry, "relay_is_leader", "1 while this relay is the one that delivers.", () => Number(facts.isLeader()));
+  addGauge(
+    registry,
+    "relay_streams_missing",
+    "Streams and buckets that the bus lacks; only `migrate` makes them.",
+    () => facts.missingStreams(),
+  );
   const read = async (of: (known: PendingSummary) => number): Promise<number> => {
     const known = await facts.pending();
     return known === undefined ? Number.NaN : of(known);

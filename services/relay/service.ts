@@ -35,7 +35,9 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
   const { bus, log, logs } = deps;
   const pending = sample(() => summarizePendingRows(sql, RELAY_LIMITS.summaryRows), RELAY_LIMITS.summaryMs);
   let isLeader = false;
-  const metrics = addRelayMetrics(deps.metrics, { isLeader: () => isLeader, pending });
+  const streams = watchStreams(deps);
+  const facts = { isLeader: () => isLeader, missingStreams: () => streams.missingCount(), pending };
+  const metrics = addRelayMetrics(deps.metrics, facts);
   const relayDeps: RelayDeps = { bus, logs, sql, database: nameDatabase(databaseUrl), log, metrics, fail: deps.fail };
   const election = standForElection({
     databaseUrl,
@@ -48,10 +50,9 @@ export async function startRelayService(deps: ServiceDeps): Promise<Service> {
       });
     },
   });
-  const streams = watchStreams(relayDeps);
   const findFault = async () => {
     const known = await pending();
-    if (!streams.isComplete()) return "streams_missing";
+    if (streams.missingCount() > 0) return "streams_missing";
     return known !== undefined && known.oldestAgeMs > RELAY_LIMITS.lateMs ? "delivery_late" : null;
   };
   const responder = { nc: bus.nc, log, queue: "relay" };

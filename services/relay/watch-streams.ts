@@ -5,8 +5,8 @@ import type { RelayDeps } from "./deps.ts";
 import { RELAY_LIMITS } from "./limits.ts";
 
 interface StreamWatch {
-  /** As of the last check that the bus answered. */
-  isComplete(): boolean;
+  /** How many streams and buckets the bus lacks, as of the last check that it answered. */
+  missingCount(): number;
   stop(): Promise<void>;
 }
 
@@ -20,5 +20,5 @@ export function watchStreams({ bus, logs, log }: Pick<RelayDeps, "bus" | "logs" 
     if (found.length === 0) log.info({}, "the bus has all its streams again");
     else log.error({ streams: found }, "the bus lacks streams: run `npm run migrate`");
   });
-  return { isComplete: () => missing.length === 0, stop: () => watching.stop() };
+  return { missingCount: () => missing.length, stop: () => watching.stop() };
 }

@@ -16,7 +16,9 @@ import { SERVICES } from "../../services/service-list.ts";
 import { PAUSE_MS } from "../cluster/trial-client.ts";
 import { guideBlock, operationsGuide } from "../support/guide.ts";
 
-const PROXIES = join(import.meta.dirname, "..", "..", "deploy", "proxies");
+const DEPLOY = join(import.meta.dirname, "..", "..", "deploy");
+const PROXIES = join(DEPLOY, "proxies");
+const PRODUCTION = join(DEPLOY, "production");
 const LANGUAGES: Readonly<Record<string, string>> = {
   "nginx.conf": "nginx",
   "haproxy.cfg": "haproxy",
@@ -66,6 +68,24 @@ describe("the operators' guide", () => {
       `in that browser for ${BOUNDS.knownBrowserDays} days, in ${REGISTRY_LIMITS.knownBrowsersPerUser} browsers at most`,
     );
     expect([passwordTurns.checksAtOnce, operationsGuide.includes("checks three passwords at once")]).toEqual([3, true]);
+  });
+
+  it("the secrets of NATS: each row names the step that the servers need", () => {
+    const steps = (what: string): string => cellsOf(what)[1] ?? "";
+    expect(steps("certificates of the NATS servers")).toContain("then reload one server after the other");
+    expect(steps("authority of NATS' certificates")).toContain("both authorities first");
+    const config = readFileSync(join(PRODUCTION, "nats", "nats-server.conf"), "utf8");
+    const passwords = [...config.matchAll(/password: \$(\w+)/g)].map(([, name = ""]) => name);
+    expect(passwords).toEqual(["ROUTE_PASSWORD", "PAYMENTS_PASSWORD", "ADMIN_PASSWORD"]);
+    expect(steps("password of the routes (`ROUTE_PASSWORD`")).toContain("restart all servers at once");
+    expect(steps("password of the account `SYS` (`ADMIN_PASSWORD`")).toContain("reload");
+    expect(steps("user and password of NATS")).toContain("reload each server");
+  });
+
+  it("the restore: a session that had ended is valid for as long as the registry opens one", () => {
+    expect(operationsGuide).toContain(
+      `for up to ${REGISTRY_LIMITS.sessionLifetimeMs / 3_600_000} hours after the log-in`,
+    );
   });
 
   it("a full disk: the words are those of /readyz, and the space is what a start needs", () => {

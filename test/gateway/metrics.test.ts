@@ -200,6 +200,7 @@ describe("metrics after one collection", () => {
     // The metric is zero, and not missing, before the first task is due, so that an alert has a value to compare.
     expect(metricSum(services, "providers_tasks_due")).toBe(0);
     expect(metricSum(services, "providers_tasks_oldest_due_age_seconds")).toBe(0);
+    expect(metricSum(services, "providers_oldest_confirmation_age_seconds")).toBe(0);
     const sessions = { kind: "session_put", result: "delivered" };
     expect(metricSum(services, "relay_deliveries_total", sessions)).toBe(2);
     expect(metricSum(services, "relay_deliveries_total", { kind: "credential_put", result: "delivered" })).toBe(2);

@@ -245,12 +245,28 @@ describe("tasks", () => {
       await sql`lock table provider_tasks in share mode`;
       const series = await comes("providers_tasks_oldest_due_age_seconds", {}, 0.5);
       expect(metricSum(series, "providers_tasks_due")).toBe(1);
+      expect(metricSum(series, "providers_oldest_confirmation_age_seconds")).toBe(0);
       expect(metricSum(series, "providers_tasks_oldest_due_age_seconds")).toBeLessThan(20);
     });
     await waitFor("the task's end", async () => await outcomeOf(intentId, "clear"));
     const done = await world.scrape();
     expect(metricSum(done, "providers_tasks_due")).toBe(0);
     expect(metricSum(done, "providers_tasks_oldest_due_age_seconds")).toBe(0);
+  });
+
+  test("that confirm a payment are reported from when they were stored, also while they are postponed", async () => {
+    const { place, configId } = await addScheme();
+    const intent = await world.openIntent(place, 1_250);
+    await world.askProvider(place, configId, intent);
+    const oldest = async () => metricSum(await world.scrape(), "providers_oldest_confirmation_age_seconds");
+    expect(await oldest()).toBe(0);
+    const { intentId } = intent;
+    await world.database`
+      insert into provider_tasks (intent_id, kind, created_at, due_at)
+      values (${intentId}, 'confirm', now() - interval '1 hour', now() + interval '1 minute')`;
+    expect(await oldest()).toBeGreaterThanOrEqual(3_600);
+    await world.database`update provider_tasks set done_at = now() where intent_id = ${intentId} and kind = 'confirm'`;
+    expect(await oldest()).toBe(0);
   });
 });
 

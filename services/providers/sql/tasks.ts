@@ -290,21 +290,33 @@ export async function dropPoll(
     where intent_id = ${intentId} and kind = 'poll' and done_at is null`;
 }
 
-export interface DueTasks {
-  /** At most the `limit` of the count. */
-  readonly tasks: number;
-  readonly oldestAgeMs: number;
+export interface OpenTasks {
+  /** Tasks that are due and that no process has taken: at most the `limit` of the count. */
+  readonly due: number;
+  readonly oldestDueAgeMs: number;
+  /** Since the oldest `confirm` that is open was stored: taking or postponing a task changes only when it is due. */
+  readonly oldestConfirmationAgeMs: number;
 }
 
-/** Counts the due tasks that no process has taken. A taken task is due later, so the count is close to 0 in normal work. */
-export async function summarizeDueTasks(sql: Queryable, limit: number): Promise<DueTasks> {
-  const [row] = await sql<[{ tasks: number; oldest_age_ms: number }]>`
-    select count(*) as tasks,
-      coalesce(extract(epoch from clock_timestamp() - min(due_at)) * 1000, 0)::float8 as oldest_age_ms
+/**
+ * Summarizes the open tasks. A taken task is due later, so few tasks are due in normal work. The index `provider_tasks_due`
+ * has the open tasks alone, so the oldest `confirm` is found among them and not among those of the last 30 days.
+ */
+export async function summarizeOpenTasks(sql: Queryable, limit: number): Promise<OpenTasks> {
+  const [row] = await sql<[{ due: number; oldest_due_age_ms: number; oldest_confirmation_age_ms: number }]>`
+    select count(*) as due,
+      coalesce(extract(epoch from clock_timestamp() - min(due_at)) * 1000, 0)::float8 as oldest_due_age_ms,
+      coalesce(extract(epoch from clock_timestamp() - (
+        select min(created_at) from provider_tasks where done_at is null and kind = 'confirm'
+      )) * 1000, 0)::float8 as oldest_confirmation_age_ms
     from (
       select due_at from provider_tasks where done_at is null and due_at <= now() order by due_at limit ${limit}
     ) due`;
-  return { tasks: row.tasks, oldestAgeMs: Math.max(0, row.oldest_age_ms) };
+  return {
+    due: row.due,
+    oldestDueAgeMs: Math.max(0, row.oldest_due_age_ms),
+    oldestConfirmationAgeMs: Math.max(0, row.oldest_confirmation_age_ms),
+  };
 }
 
 export async function hasOpenTask(
