@@ -59,13 +59,15 @@ export function startNewOrder(): void {
   orderFailure.value = null;
 }
 
-function show(found: Order): void {
+/** `keepsLines`: the page keeps the lines that it shows, because the answer does not have them all. */
+function show(found: Order, keepsLines: boolean): void {
   const known = order.peek();
   // Answers may arrive in another order than the service has sent them.
-  if (known?.order_id === found.order_id && found.revision < known.revision) return;
-  order.value = found;
-  if (unsaved.peek()) return;
-  lines.value = found.lines.map(({ name, unit_amount, quantity }) => ({ name, unitAmount: unit_amount, quantity }));
+  const isOlder = known?.order_id === found.order_id && found.revision < known.revision;
+  const newest = isOlder ? known : found;
+  order.value = newest;
+  if (keepsLines) return;
+  lines.value = newest.lines.map(({ name, unit_amount, quantity }) => ({ name, unitAmount: unit_amount, quantity }));
 }
 
 /**
@@ -86,7 +88,7 @@ export async function openOrder(orderId: number): Promise<void> {
   if (isAnother) turns += 1;
   // While lines are not stored, the page keeps showing why.
   if (!unsaved.peek()) orderFailure.value = null;
-  show(result.reply);
+  show(result.reply, isSaving.peek());
 }
 
 /** Reloads the order when another tab or the payment has changed it. */
@@ -143,10 +145,13 @@ export async function save(): Promise<void> {
       refusedLines.value = sent;
       orderFailure.value = result;
       if (result.errors?.some(({ code }) => code === "not_in_catalogue") === true) missingItems.value += 1;
+      // The order is paid or voided: the page shows which.
+      const known = order.peek();
+      if (result.code === "conflict" && known !== null) void openOrder(known.order_id);
       break;
     }
     orderFailure.value = null;
-    show(result.reply);
+    show(result.reply, unsaved.peek());
   }
   isSending.value = false;
 }
@@ -194,7 +199,12 @@ export async function discard(): Promise<void> {
 
 export async function voidOrder(orderId: number): Promise<Failure | null> {
   const result = await call("POST /api/cashier/v1/orders/{order_id}/void/", { path: { order_id: orderId } });
-  if (!result.ok) return result;
-  if (order.peek()?.order_id === orderId) startNewOrder();
+  const isShown = order.peek()?.order_id === orderId;
+  if (!result.ok) {
+    // The order is paid: the page shows it.
+    if (result.code === "conflict" && isShown) await openOrder(orderId);
+    return result;
+  }
+  if (isShown) startNewOrder();
   return null;
 }
