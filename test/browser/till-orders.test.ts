@@ -5,7 +5,7 @@ import { REGISTRY_LIMITS } from "../../services/registry/limits.ts";
 import { logIn, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
-import { expectAccessible, startBrowser } from "./chromium.ts";
+import { drawn, expectAccessible, startBrowser } from "./chromium.ts";
 import { addLine, button, click, isShown, SHOWN, signIn } from "./till-steps.ts";
 
 let system: TestSystem;
@@ -123,8 +123,17 @@ test("the open orders: another till's order appears, more than a page are listed
 
   await entry(second).click(SHOWN);
   await page.locator(".line-name", { hasText: "Cake" }).waitFor(SHOWN);
-  await page.route(/\/lines\/$/, (route) => route.abort());
+  const isLost = Promise.withResolvers<void>();
+  await page.route(/\/lines\/$/, async (route) => {
+    await isLost.promise;
+    await route.abort();
+  });
+  const sent = page.waitForRequest(/\/lines\/$/);
   await addLine(page, "Milk", "1.00");
+  await sent;
+  await drawn(page);
+  expect(await button(page, "Leave the station").getAttribute("aria-disabled")).toBe("true");
+  isLost.resolve();
   await isShown(page, "The service cannot be reached.");
   await menu.click(SHOWN);
   await expect.poll(() => button(page, "New order").getAttribute("aria-disabled"), SHOWN).toBe("true");

@@ -196,6 +196,8 @@ function LeaseActions({ stationId, state }: StationProps) {
   const isAsking = asked.value !== null && asked.value.acquired_at === lease?.acquired_at;
   const taking = useKey(`take ${stationId} ${lease?.cashier_id ?? 0} ${lease?.acquired_at ?? ""}`);
   const leaving = useKey(`leave ${stationId} ${lease?.acquired_at ?? ""}`);
+  /** Each tap saves. A sentence that appears for such a short time would move the page. */
+  const whySaving = orderFailure.value === null ? "" : words().stillSaving;
   const path = { station_id: stationId };
   const take = async (): Promise<void> => {
     const holder = isAsking ? asked.peek() : null;
@@ -231,8 +233,8 @@ function LeaseActions({ stationId, state }: StationProps) {
       <Button
         kind="quiet"
         onClick={leave}
-        // Leaving discards lines that could not be stored. The notice at the order offers to store or to discard them.
-        disabledBecause={orderFailure.value !== null && isSaving.value ? words().stillSaving : null}
+        // Leaving would lose lines that are not stored. When they are refused, the notice at the order offers to discard them.
+        disabledBecause={isSaving.value ? whySaving : null}
       >
         {lease?.mine === true ? words().leave : words().otherStation}
       </Button>
