@@ -112,6 +112,70 @@ test("two answers about one order arrive in the wrong order: the page keeps the 
   expect(await page.locator(".total strong").textContent()).toBe("€30.00");
 });
 
+test("lines are added while the page reads its order again: the older answer removes none of them", async () => {
+  await addLine(page);
+  await isShown(page, "Choose how the guest pays.");
+  const [orderPath, linesPath] = [/\/orders\/\d+\/$/, /\/lines\/$/];
+  const [reads, writes] = [await hold(orderPath), await hold(linesPath)];
+  // The live view names another till's order now.
+  await newOrder(cashier, `stations/${stationId}`, "4.00", "Juice");
+  await held(reads, 1);
+  await addLine(page, "Tea", "2.00");
+  await held(writes, 1);
+  await release(reads, 0, orderPath);
+  await addLine(page, "Cake", "3.00");
+  await release(writes, 0, linesPath);
+  await held(writes, 2);
+  await release(writes, 1, linesPath);
+  await isShown(page, "Choose how the guest pays.");
+  expect(await lineNames()).toEqual(["Soup", "Tea", "Cake"]);
+  expect(await page.locator(".total strong").textContent()).toBe("€17.50");
+});
+
+const voidElsewhere = (orderId: number) => cashier.good("POST", `orders/${orderId}/void/`);
+const lineNames = () => page.locator(".line-name").allTextContents();
+
+test("another till voids the order: this one shows it, and goes on with the next order", async () => {
+  await addLine(page);
+  await isShown(page, "Choose how the guest pays.");
+  await voidElsewhere(await openOrderId());
+  await isShown(page, "The order was voided.");
+  expect(await lineNames()).toEqual(["Soup"]);
+  expect(await button(page, "Cash").getAttribute("aria-disabled")).toBe("true");
+  await expectAccessible(page);
+  await click(page, "Next order");
+  await page.getByRole("heading", { name: "New order" }).waitFor(SHOWN);
+});
+
+test("an order that the live view does not name is voided: a refused collection and a refused line show it", async () => {
+  /** The order of the page. Another till has opened an order after it. */
+  const waitingOrder = async (): Promise<number> => {
+    await addLine(page);
+    await isShown(page, "Choose how the guest pays.");
+    const orderId = await openOrderId();
+    const readAgain = page.waitForResponse(new RegExp(`/orders/${orderId}/$`), SHOWN);
+    await newOrder(cashier, `stations/${stationId}`, "4.00", "Juice");
+    await (await readAgain).finished();
+    await drawn(page);
+    return orderId;
+  };
+  await voidElsewhere(await waitingOrder());
+  await click(page, "Cash");
+  await isShown(page, "The order was voided.");
+  // There is no collection to cancel.
+  expect(await page.getByText("Cancel the collection").count()).toBe(0);
+  await click(page, "Next order");
+  await voidElsewhere(await waitingOrder());
+  await addLine(page, "Tea", "2.00");
+  await isShown(page, "This cannot be done in the present state.");
+  await isShown(page, "The order was voided.");
+  expect(await button(page, "Next order").getAttribute("aria-disabled")).toBe("true");
+  await click(page, "Cancel");
+  await expect.poll(lineNames, SHOWN).toEqual(["Soup"]);
+  await click(page, "Next order");
+  await page.getByRole("heading", { name: "New order" }).waitFor(SHOWN);
+});
+
 test("a question about a reference is not asked about another reference that was typed meanwhile", async () => {
   await addLine(page);
   await isShown(page, "Choose how the guest pays.");

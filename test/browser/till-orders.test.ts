@@ -1,10 +1,11 @@
 /** The till in a real browser: the cashier opens an order while another one ends. */
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { logIn } from "../support/people.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { REGISTRY_LIMITS } from "../../services/registry/limits.ts";
+import { logIn, type Person } from "../support/people.ts";
 import { sharedSystem } from "../support/shared-system.ts";
 import type { TestSystem } from "../support/system.ts";
-import { expectAccessible, startBrowser } from "./chromium.ts";
+import { drawn, expectAccessible, startBrowser } from "./chromium.ts";
 import { addLine, button, click, isShown, SHOWN, signIn } from "./till-steps.ts";
 
 let system: TestSystem;
@@ -122,8 +123,17 @@ test("the open orders: another till's order appears, more than a page are listed
 
   await entry(second).click(SHOWN);
   await page.locator(".line-name", { hasText: "Cake" }).waitFor(SHOWN);
-  await page.route(/\/lines\/$/, (route) => route.abort());
+  const isLost = Promise.withResolvers<void>();
+  await page.route(/\/lines\/$/, async (route) => {
+    await isLost.promise;
+    await route.abort();
+  });
+  const sent = page.waitForRequest(/\/lines\/$/);
   await addLine(page, "Milk", "1.00");
+  await sent;
+  await drawn(page);
+  expect(await button(page, "Leave the station").getAttribute("aria-disabled")).toBe("true");
+  isLost.resolve();
   await isShown(page, "The service cannot be reached.");
   await menu.click(SHOWN);
   await expect.poll(() => button(page, "New order").getAttribute("aria-disabled"), SHOWN).toBe("true");
@@ -136,6 +146,75 @@ test("the open orders: another till's order appears, more than a page are listed
   const changed = stored.orders.filter(({ total }) => total !== "3.00");
   expect(changed).toMatchObject([{ order_display_number: second, total: "4.00" }]);
   await context.close();
+});
+
+describe("the catalogue", () => {
+  let owner: Person;
+  let context: BrowserContext;
+  let page: Page;
+  let stationId: number;
+  beforeAll(async () => {
+    owner = await logIn(system.baseUrl, "backoffice", system.owner);
+    const body = { filial_id: system.sandbox.filialId, name: "Garden", currency: "EUR" };
+    stationId = (await owner.good<{ station_id: number }>("POST", "stations/", { body })).station_id;
+    context = await browser.newContext({ locale: "en-GB" });
+    page = await context.newPage();
+    await page.goto(`${system.baseUrl}/till/?station=${stationId}`);
+    await signIn(page, system.cashier);
+    await click(page, "Take the station");
+    await button(page, "Leave the station").waitFor(SHOWN);
+  });
+  afterAll(() => context.close());
+  const itemButton = (name: string) => page.getByRole("button", { name: new RegExp(`^${name} `) });
+
+  test("an item that the owner has removed: its line is marked, and the order is saved without it", async () => {
+    const ids: Record<string, number> = {};
+    for (const name of ["Elderflower", "Cider"]) {
+      const body = { filial_id: system.sandbox.filialId, name, category: "", unit_amount: "3.00", currency: "EUR" };
+      ids[name] = (await owner.good<{ item_id: number }>("POST", "catalogue-items/", { body })).item_id;
+    }
+    await page.reload();
+    const tapRemoved = async (name: string): Promise<void> => {
+      await itemButton(name).waitFor(SHOWN);
+      await owner.good("DELETE", `catalogue-items/${ids[name]}/`);
+      await itemButton(name).click();
+      const line = page.locator(".line", { hasText: name });
+      await line.getByText("This item is not in the catalogue any more.").waitFor(SHOWN);
+      // The page has read the catalogue again.
+      await itemButton(name).waitFor({ state: "hidden", ...SHOWN });
+    };
+    await tapRemoved("Elderflower");
+    await expectAccessible(page);
+    await click(page, "One Elderflower less");
+    await expect.poll(() => page.getByRole("alert").count(), SHOWN).toBe(0);
+    expect(await page.getByRole("heading", { name: "New order" }).count()).toBe(1);
+    await addLine(page);
+    await isShown(page, "Choose how the guest pays.");
+    await tapRemoved("Cider");
+    expect(await page.locator(".line-fault").count()).toBe(1);
+    // By keyboard, because the page ignores a tap where a button has just appeared.
+    await button(page, "One Cider less").press("Enter");
+    await isShown(page, "Choose how the guest pays.");
+    const cashier = await logIn(system.baseUrl, "cashier", system.cashier);
+    const { orders } = await cashier.good<{ orders: unknown[] }>("GET", `stations/${stationId}/orders/`);
+    expect(orders).toMatchObject([{ total: "12.50", lines: [{ name: "Soup" }] }]);
+  });
+
+  test("as many items as a catalogue may have: the till finds the last one", async () => {
+    const count = REGISTRY_LIMITS.catalogueItems;
+    await page.route(/\/catalogue-items\/\?/, (route) => {
+      const query = new URL(route.request().url()).searchParams;
+      const [since, limit] = [Number(query.get("since_id")), Number(query.get("limit"))];
+      const items = Array.from({ length: Math.min(limit, count - since) }, (_unused, nth) => {
+        const item_id = since + nth + 1;
+        return { item_id, name: `Item ${item_id}`, category: "", unit_amount: "1.00", currency: "EUR" };
+      });
+      return route.fulfill({ json: { items, has_more: since + limit < count } });
+    });
+    await page.reload();
+    await page.getByLabel("Find an item").fill(`Item ${count}`, SHOWN);
+    await itemButton(`Item ${count}`).waitFor(SHOWN);
+  });
 });
 
 async function endSession(context: BrowserContext): Promise<void> {

@@ -58,6 +58,7 @@ async function newStation(): Promise<Station> {
 
 interface Begun {
   readonly intent_id: number;
+  readonly order_display_number: number;
 }
 async function begin({ path }: Station, unit_amount: string): Promise<Begun> {
   const order_id = await newOrder(cashier, path, unit_amount, "Tea");
@@ -228,6 +229,25 @@ describe("a day with ten thousand collections", () => {
     await expect.poll(() => textOf(rows.first()), SHOWN).toContain("€8.50");
     await drawn(page);
     expect(await placeOf(read)).toBe(newestPlace);
+    await context.close();
+  });
+
+  test("a search shows a collection as the station reports it, also when the list of payments lacks it", async () => {
+    const { context, page, today, rows } = await openTill(station);
+    const searchFor = async (text: string) => today.getByLabel("Number of the order, or reference").fill(text, SHOWN);
+    for (const lacksIt of [false, true]) {
+      const empty = { payments: [], has_more: false };
+      if (lacksIt) await page.route(/\/payments\/\?.*search=/, (route) => route.fulfill({ json: empty }));
+      const begun = await begin(station, "6.50");
+      await searchFor(String(begun.order_display_number));
+      await expect.poll(() => rows.count(), SHOWN).toBe(1);
+      const found = rows.filter({ hasText: `Order ${begun.order_display_number}` });
+      await expect.poll(() => textOf(found), SHOWN).toContain("Collecting");
+      await settle(station, begun);
+      await expect.poll(() => textOf(found), SHOWN).toContain("Paid");
+    }
+    await searchFor("no such reference");
+    await isShown(page, "No collection of today has this number or reference.");
     await context.close();
   });
 });

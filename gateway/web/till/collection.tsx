@@ -13,7 +13,7 @@ import { TEXT_BOUNDS } from "../shared/text-bounds.ts";
 import { Countdown } from "../shared/time.tsx";
 import { isConnected, isCurrent } from "./live.ts";
 import { openOrder, order, startNewOrder } from "./order-store.ts";
-import { type Intent, obstacleText, unclearText } from "./reasons.ts";
+import { closedText, type Intent, isOrderClosed, obstacleText, unclearText } from "./reasons.ts";
 import { MayHaveMoved } from "./routes.tsx";
 import { useHeading } from "./use-heading.ts";
 import { words } from "./words.ts";
@@ -155,6 +155,7 @@ function Decision({ stationId, intent, because }: CollectionProps) {
       !result.ok && (result.code === "reference_already_used" || result.code === "money_may_have_moved");
     asked.value = isQuestion ? { failure: result, reference: inForce } : null;
     failure.value = result.ok || isQuestion ? null : result;
+    if (!result.ok && isOrderClosed(result.code)) void openOrder(intent.order_id);
   };
   const cancel = async (): Promise<void> => {
     const { key } = cancelling;
@@ -314,13 +315,14 @@ export const STATUS_TONES: Readonly<Record<Intent["status"], Tone>> = {
 export function Ended({ intent, onDone }: { readonly intent: Intent; readonly onDone: () => void }) {
   const heading = useHeading(intent.intent_id);
   const isPaid = intent.status === "succeeded";
+  const closed = order.value?.order_id === intent.order_id ? closedText(order.value) : null;
   const title = words()[intent.status as "succeeded" | "cancelled" | "expired"];
   return (
     <section class={`card stack ended ${isPaid ? "ended-good" : ""}`} role="status">
       <h2 ref={heading} tabIndex={-1}>
         {title} <span class="soft">{words().order(intent.order_display_number)}</span>
       </h2>
-      <p>{isPaid ? words().succeededText(money(intent.amount, intent.currency)) : words().endedUnpaid}</p>
+      <p>{isPaid ? words().succeededText(money(intent.amount, intent.currency)) : (closed ?? words().endedUnpaid)}</p>
       {intent.money_may_have_moved !== "" && <MayHaveMoved reason={intent.money_may_have_moved} />}
       <Button
         local

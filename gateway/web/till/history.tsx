@@ -52,9 +52,9 @@ function Today({ stationId, from }: { readonly stationId: number; readonly from:
     searched.value = search.peek();
     turned.value = [];
   });
-  const isNewest = before === undefined && wanted === "";
+  const isFirst = before === undefined;
   const path = { station_id: stationId };
-  // The page reads the newest page again when a collection begins, changes or ends. Older pages are not read again.
+  // The page reads its first page again when a collection begins, changes or ends. Older pages are not read again.
   const { active_intent: active, last_ended_intent: ended } = live.value ?? {};
   const version = `${active?.intent_id} ${active?.status} ${active?.report_count} ${ended?.intent_id}`;
   const newest = useLoad("newest", () => call("GET /api/cashier/v1/stations/{station_id}/intents/", { path }), {
@@ -72,11 +72,13 @@ function Today({ stationId, from }: { readonly stationId: number; readonly from:
           limit: LIMIT,
         },
       }),
-    { again: isNewest ? version : "", keepsOld: true },
+    { again: isFirst ? version : "", keepsOld: true },
   );
   const intents = (newest.data?.intents ?? []).filter(({ created_at }) => Date.parse(created_at) >= from);
   const payments = page.data?.payments ?? [];
-  const rows = isNewest ? newestRows(intents, page.isOld ? [] : payments) : payments.map(rowWith(intents));
+  const listed = payments.map(rowWith(intents));
+  const isOldSearch = page.isOld && wanted !== "";
+  const rows = isFirst && !isOldSearch ? newestRows(matching(intents, wanted), page.isOld ? [] : listed) : listed;
   const hasEarlier = page.data?.has_more === true;
   // The search field stays when its result is short.
   const isLong = useRef(false);
@@ -85,8 +87,8 @@ function Today({ stationId, from }: { readonly stationId: number; readonly from:
   const turn = (pages: readonly number[]) => () => {
     turned.value = pages;
   };
-  const isRead = page.data !== null && !page.isOld && (!isNewest || newest.data !== null);
-  const hasFailed = page.failure !== null || (isNewest && newest.failure !== null);
+  const isRead = page.data !== null && !page.isOld && (!isFirst || newest.data !== null);
+  const hasFailed = page.failure !== null || (isFirst && newest.failure !== null);
   return (
     <>
       {isLong.current && (
@@ -135,20 +137,35 @@ function Today({ stationId, from }: { readonly stationId: number; readonly from:
   );
 }
 
-/** Merges both lists. The collections of the station are newer than the list of payments, so they replace its entries. */
-function newestRows(intents: readonly Intent[], payments: readonly Payment[]): readonly Row[] {
+/** Merges both lists: the list of payments may lack the newest collections of the station. */
+function newestRows(intents: readonly Intent[], listed: readonly Row[]): readonly Row[] {
   const isKnown = new Set(intents.map(({ intent_id }) => intent_id));
-  const others = payments.filter(({ intent_id }) => !isKnown.has(intent_id));
-  const rows = [...intents.map((intent) => ({ payment: intent, intent })), ...others.map(rowWith([]))];
+  const others = listed.filter(({ payment }) => !isKnown.has(payment.intent_id));
+  const rows = [...intents.map((intent) => ({ payment: intent, intent })), ...others];
   return rows.sort((left, right) => Date.parse(right.payment.created_at) - Date.parse(left.payment.created_at));
 }
 
+/** The station's collections are newer than the list of payments, so they replace its entries. */
 const rowWith =
   (intents: readonly Intent[]) =>
-  (payment: Payment): Row => ({
-    payment,
-    intent: intents.find(({ intent_id }) => intent_id === payment.intent_id),
-  });
+  (payment: Payment): Row => {
+    const intent = intents.find(({ intent_id }) => intent_id === payment.intent_id);
+    return { payment: intent ?? payment, intent };
+  };
+
+/** The collections that a search finds, by the rule of the service: the order's number, or the start of the reference. */
+function matching(intents: readonly Intent[], search: string): readonly Intent[] {
+  const start = search.toLowerCase();
+  const number = /^\d+$/.test(search) ? Number(search) : null;
+  return intents.filter(
+    (intent) => intent.order_display_number === number || referenceOf(intent).toLowerCase().startsWith(start),
+  );
+}
+
+function referenceOf({ attestation, provider, reports }: Intent): string {
+  const reported = reports.map((report) => report.provider_reference).reverse();
+  return [attestation?.reference, provider?.provider_reference, ...reported].find(Boolean) ?? "";
+}
 
 /** Moves the focus to the start of the list when another page has loaded. */
 function useTurning(before: number | undefined, isOld: boolean) {

@@ -8,6 +8,7 @@
 import { computed, signal } from "@preact/signals";
 import { call, isOffline, isStillOpen, newKey } from "../shared/call.ts";
 import type { Failure } from "../shared/failures.ts";
+import { fieldFault } from "../shared/field-error-texts.ts";
 import type { ReplyOf, RequestOf } from "../shared/operations.ts";
 import { returns, stationId } from "./session.ts";
 
@@ -29,6 +30,10 @@ const MAX_QUANTITY = 999;
 export const order = signal<Order | null>(null);
 export const lines = signal<readonly Line[]>([]);
 export const orderFailure = signal<Failure | null>(null);
+/** The lines of the last request that failed: the pointers of its errors refer to them. */
+const refusedLines = signal<readonly Line[]>([]);
+/** Increases when the service refuses an item that is no longer in the catalogue: the page then reads the catalogue again. */
+export const missingItems = signal(0);
 const unsaved = signal(false);
 const isSending = signal(false);
 /** Whether the page shows lines that the service has not stored yet. */
@@ -37,7 +42,7 @@ export const isSaving = computed(() => unsaved.value || isSending.value);
 /** The idempotency key for opening the order. The first line opens it; each further order has a new key. */
 let openKey = newKey();
 /** The lines of the first request that opens the order; null before that request. */
-let openBody: SentLine[] | null = null;
+let openLines: readonly Line[] | null = null;
 /** Increases when the tab shows another order: an answer for the previous order is then ignored. */
 let turns = 0;
 /** Increases when the tab requests another order: only the last requested order is shown. */
@@ -47,20 +52,22 @@ export function startNewOrder(): void {
   turns += 1;
   choices += 1;
   openKey = newKey();
-  openBody = null;
+  openLines = null;
   order.value = null;
   lines.value = [];
   unsaved.value = false;
   orderFailure.value = null;
 }
 
-function show(found: Order): void {
+/** `keepsLines`: the page keeps the lines that it shows, because the answer does not have them all. */
+function show(found: Order, keepsLines: boolean): void {
   const known = order.peek();
   // Answers may arrive in another order than the service has sent them.
-  if (known?.order_id === found.order_id && found.revision < known.revision) return;
-  order.value = found;
-  if (unsaved.peek()) return;
-  lines.value = found.lines.map(({ name, unit_amount, quantity }) => ({ name, unitAmount: unit_amount, quantity }));
+  const isOlder = known?.order_id === found.order_id && found.revision < known.revision;
+  const newest = isOlder ? known : found;
+  order.value = newest;
+  if (keepsLines) return;
+  lines.value = newest.lines.map(({ name, unit_amount, quantity }) => ({ name, unitAmount: unit_amount, quantity }));
 }
 
 /**
@@ -81,7 +88,7 @@ export async function openOrder(orderId: number): Promise<void> {
   if (isAnother) turns += 1;
   // While lines are not stored, the page keeps showing why.
   if (!unsaved.peek()) orderFailure.value = null;
-  show(result.reply);
+  show(result.reply, isSaving.peek());
 }
 
 /** Reloads the order when another tab or the payment has changed it. */
@@ -91,6 +98,14 @@ export function noteRevision(orderId: number, revision: number): void {
 }
 
 const isSame = (left: Line, right: Line): boolean => left.name === right.name && left.unitAmount === right.unitAmount;
+
+/** Why the service has refused this line; null when it has not. */
+export function lineFault(line: Line): string | null {
+  const failure = orderFailure.value;
+  const start = `/lines/${refusedLines.value.findIndex((one) => isSame(one, line))}/`;
+  const error = failure?.errors?.find(({ pointer }) => pointer.startsWith(start));
+  return error === undefined ? null : fieldFault(failure, error.pointer);
+}
 
 export function addItem(item: Item): void {
   addLine({ name: item.name, unitAmount: item.unit_amount, quantity: 1, itemId: item.item_id });
@@ -110,6 +125,8 @@ export function changeQuantity(index: number, by: number): void {
 }
 
 function edit(changed: readonly Line[]): void {
+  // The cashier has removed the only line, which was refused: there is nothing to open.
+  if (changed.length === 0 && order.peek() === null && openLines === null) return startNewOrder();
   lines.value = changed;
   unsaved.value = true;
   void save();
@@ -121,15 +138,20 @@ export async function save(): Promise<void> {
   while (unsaved.peek()) {
     unsaved.value = false;
     const turn = turns;
-    const result = await send(lines.peek().map(sentLine));
+    const { sent, result } = await send(lines.peek());
     if (turn !== turns) continue;
     if (!result.ok) {
       unsaved.value = true;
+      refusedLines.value = sent;
       orderFailure.value = result;
+      if (result.errors?.some(({ code }) => code === "not_in_catalogue") === true) missingItems.value += 1;
+      // The order is paid or voided: the page shows which.
+      const known = order.peek();
+      if (result.code === "conflict" && known !== null) void openOrder(known.order_id);
       break;
     }
     orderFailure.value = null;
-    show(result.reply);
+    show(result.reply, unsaved.peek());
   }
   isSending.value = false;
 }
@@ -145,22 +167,25 @@ returns.subscribe(() => {
 const sentLine = ({ name, unitAmount, quantity, itemId }: Line): SentLine =>
   itemId === undefined ? { name, unit_amount: unitAmount, quantity } : { item_id: itemId, quantity };
 
-async function send(sent: SentLine[]) {
+/** Sends the newest lines, or the lines of the first request again. Returns the lines that it has sent. */
+async function send(newest: readonly Line[]) {
   const known = order.peek();
   if (known !== null) {
     const path = { order_id: known.order_id };
-    return await call("PUT /api/cashier/v1/orders/{order_id}/lines/", { path, body: { lines: sent } });
+    const request = { path, body: { lines: newest.map(sentLine) } };
+    return { sent: newest, result: await call("PUT /api/cashier/v1/orders/{order_id}/lines/", request) };
   }
   // Repeats the first request unchanged, so that a lost answer opens no second order. A later request sends newer changes.
-  if (openBody !== null && JSON.stringify(openBody) !== JSON.stringify(sent)) unsaved.value = true;
-  openBody ??= sent;
-  const request = { path: { station_id: stationId.peek() ?? 0 }, key: openKey, body: { lines: openBody } };
+  if (openLines !== null && JSON.stringify(openLines) !== JSON.stringify(newest)) unsaved.value = true;
+  openLines ??= newest;
+  const sent = openLines;
+  const request = { path: { station_id: stationId.peek() ?? 0 }, key: openKey, body: { lines: sent.map(sentLine) } };
   const result = await call("POST /api/cashier/v1/stations/{station_id}/orders/", request);
   if (result.ok || !isStillOpen(result)) {
-    openBody = null;
+    openLines = null;
     openKey = newKey();
   }
-  return result;
+  return { sent, result };
 }
 
 /** Discards the unsaved changes and shows the order as the service has it. */
@@ -174,7 +199,12 @@ export async function discard(): Promise<void> {
 
 export async function voidOrder(orderId: number): Promise<Failure | null> {
   const result = await call("POST /api/cashier/v1/orders/{order_id}/void/", { path: { order_id: orderId } });
-  if (!result.ok) return result;
-  if (order.peek()?.order_id === orderId) startNewOrder();
+  const isShown = order.peek()?.order_id === orderId;
+  if (!result.ok) {
+    // The order is paid: the page shows it.
+    if (result.code === "conflict" && isShown) await openOrder(orderId);
+    return result;
+  }
+  if (isShown) startNewOrder();
   return null;
 }

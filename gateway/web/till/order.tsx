@@ -7,6 +7,7 @@ import { call, type Result } from "../shared/call.ts";
 import { Question } from "../shared/dialog.tsx";
 import type { Failure } from "../shared/failures.ts";
 import { Field, focusFault } from "../shared/field.tsx";
+import { fieldFault } from "../shared/field-error-texts.ts";
 import { money, samplePrice } from "../shared/format.ts";
 import { repeatedButton } from "../shared/repeated-taps.ts";
 import { Empty, FailureNotice } from "../shared/states.tsx";
@@ -22,7 +23,9 @@ import {
   type Item,
   isSaving,
   type Line,
+  lineFault,
   lines,
+  missingItems,
   openOrder,
   order,
   orderFailure,
@@ -33,27 +36,29 @@ import {
 import { useHeading } from "./use-heading.ts";
 import { words } from "./words.ts";
 
-/** Items of one request. */
-const PAGE = 100;
-/** The most pages of the catalogue, and of the open orders, that a till loads. */
+/** Items of one request: the most that the service allows. */
+const ITEMS = 500;
+/** Open orders of one request, and the most requests for them. */
+const ORDERS = 100;
 const MAX_PAGES = 10;
 
 async function loadItems(stationId: number): Promise<Result<readonly Item[]>> {
   const found: Item[] = [];
-  for (let page = 1; ; page += 1) {
-    const query = { limit: PAGE, since_id: found[found.length - 1]?.item_id };
+  for (;;) {
+    const query = { limit: ITEMS, since_id: found[found.length - 1]?.item_id };
     const path = { station_id: stationId };
     const result = await call("GET /api/cashier/v1/stations/{station_id}/catalogue-items/", { path, query });
     if (!result.ok) return result;
     found.push(...result.reply.items);
-    if (!result.reply.has_more || page === MAX_PAGES) return { ok: true, reply: found };
+    if (!result.reply.has_more) return { ok: true, reply: found };
   }
 }
 
 export function OrderPanel({ stationId, currency }: { readonly stationId: number; readonly currency: string }) {
   const isCollecting = (live.value?.active_intent ?? null) !== null;
   const isOpen = order.value === null || order.value.status === "open";
-  const items = useLoad(String(stationId), () => loadItems(stationId));
+  const items = useLoad(String(stationId), () => loadItems(stationId), { again: missingItems.value });
+  const fault = fieldFault(orderFailure.value, "/lines");
   const heading = useHeading(`${order.value?.order_id} ${lines.value.length}`);
   return (
     <section class="card stack order" aria-label={words().newOrder}>
@@ -72,6 +77,11 @@ export function OrderPanel({ stationId, currency }: { readonly stationId: number
         </Button>
       )}
       <Lines currency={currency} isFixed={isCollecting || !isOpen} />
+      {fault !== null && (
+        <p class="field-fault" role="alert">
+          {fault}
+        </p>
+      )}
       <p class="total numbers">
         <span>{words().total}</span>
         <strong aria-live="polite">
@@ -105,9 +115,20 @@ function Lines({ currency, isFixed }: { readonly currency: string; readonly isFi
           <span class="line-name">{line.name}</span>
           <span class="line-price numbers soft">{money(line.unitAmount, currency)}</span>
           <Quantity line={line} index={index} isFixed={isFixed} />
+          <LineFault line={line} />
         </li>
       ))}
     </ul>
+  );
+}
+
+function LineFault({ line }: { readonly line: Line }) {
+  const fault = lineFault(line);
+  if (fault === null) return null;
+  return (
+    <span class="line-fault field-fault" role="alert">
+      {fault}
+    </span>
   );
 }
 
@@ -259,7 +280,7 @@ interface OtherOrder {
 async function openOrders(stationId: number): Promise<readonly OtherOrder[] | null> {
   const found: OtherOrder[] = [];
   for (let page = 1; ; page += 1) {
-    const query = { status: "open", limit: PAGE, before_id: found[found.length - 1]?.order_id } as const;
+    const query = { status: "open", limit: ORDERS, before_id: found[found.length - 1]?.order_id } as const;
     const path = { station_id: stationId };
     const result = await call("GET /api/cashier/v1/stations/{station_id}/orders/", { path, query });
     if (!result.ok) return null;

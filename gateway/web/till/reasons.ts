@@ -5,6 +5,7 @@ import type { ReplyOf } from "../shared/operations.ts";
 type Live = ReplyOf<"GET /api/cashier/v1/stations/{station_id}/live/">;
 export type LiveState = Extract<Live, { readonly type: "state" }>;
 export type Intent = NonNullable<LiveState["active_intent"]>;
+type OrderStatus = NonNullable<LiveState["order"]>["status"];
 type Withdrawal = NonNullable<LiveState["routes"][number]["reason"]>;
 type Unclear = LiveState["unclear_collections"][number]["reason"];
 /** Without `money_may_have_moved`, for which the page shows `confirmation_needed`. */
@@ -90,3 +91,12 @@ const obstacles: Readonly<Record<"en" | "de", Readonly<Record<Obstacle, string>>
 
 export const obstacleText = (obstacle: string): string =>
   (obstacles[language.value] as Partial<Record<string, string>>)[obstacle] ?? obstacle;
+
+/** Whether an error, or a reason of a collection, means that its order is paid or voided. */
+export const isOrderClosed = (code: string): boolean => code === "order_already_paid" || code === "order_voided";
+
+/** Why this order cannot be collected any more; null for an open order, and without an order. */
+export function closedText(order: { readonly status: OrderStatus } | null): string | null {
+  if (order === null || order.status === "open") return null;
+  return obstacleText(order.status === "paid" ? "order_already_paid" : "order_voided");
+}

@@ -8,8 +8,8 @@ import type { Failure } from "../shared/failures.ts";
 import { useKey } from "../shared/key.ts";
 import { FailureNotice, Notice, Tag } from "../shared/states.tsx";
 import { collectionName, isCurrent, live } from "./live.ts";
-import { isSaving, order } from "./order-store.ts";
-import { type LiveState, unclearText, withdrawalText } from "./reasons.ts";
+import { isSaving, openOrder, order, startNewOrder } from "./order-store.ts";
+import { closedText, isOrderClosed, type LiveState, unclearText, withdrawalText } from "./reasons.ts";
 import { useHeading } from "./use-heading.ts";
 import { words } from "./words.ts";
 
@@ -31,9 +31,10 @@ export function Routes({ stationId, because }: { readonly stationId: number; rea
   const failure = useSignal<Failure | null>(null);
   const asked = useSignal<Asked | null>(null);
   const known = order.value;
+  const closed = closedText(known);
   const reasons = reasonsOf(known?.order_id);
   /** The question ends when a reason comes or changes: the cashier has not asked the guest about that one. */
-  const question = asked.value?.reasons === reasons ? asked.value : null;
+  const question = closed === null && asked.value?.reasons === reasons ? asked.value : null;
   const last = live.value?.last_ended_intent?.intent_id ?? 0;
   // After a collection has ended, another attempt for the same order is a new request with a new key.
   const { key, after } = useKey(`${known?.order_id} ${known?.revision} ${last}`);
@@ -52,13 +53,15 @@ export function Routes({ stationId, because }: { readonly stationId: number; rea
     const routeKey = `${key}-${choice.route}-${choice.deviceId ?? ""}${confirms ? "-confirmed" : ""}`;
     const result = await call("POST /api/cashier/v1/stations/{station_id}/intents/", { path, body, key: routeKey });
     after(result);
+    if (!result.ok && isOrderClosed(result.code)) await openOrder(known.order_id);
     const isQuestion = !result.ok && result.code === "money_may_have_moved";
     asked.value = isQuestion ? { choice, failure: result, reasons: shownReasons } : null;
     failure.value = result.ok ? null : result;
   };
 
-  const nothing = known === null || known.status !== "open" || !/[1-9]/.test(known.total);
-  const common = because ?? (nothing ? words().nothingToCollect : isSaving.value ? words().stillSaving : null);
+  const nothing = known === null || !/[1-9]/.test(known.total);
+  const stillSaving = isSaving.value ? words().stillSaving : null;
+  const common = closed ?? because ?? (nothing ? words().nothingToCollect : stillSaving);
   const heading = useHeading("");
   const state = live.value;
   if (state === null) return null;
@@ -68,7 +71,12 @@ export function Routes({ stationId, because }: { readonly stationId: number; rea
         {words().collect}
       </h2>
       <p class="soft">{common ?? words().collectHelp}</p>
-      {failure.value !== null && question === null && <FailureNotice failure={failure.value} />}
+      {closed !== null && (
+        <Button local kind="main" onClick={startNewOrder} disabledBecause={stillSaving}>
+          {words().done}
+        </Button>
+      )}
+      {failure.value !== null && question === null && closed === null && <FailureNotice failure={failure.value} />}
       <ul class="routes">
         {state.routes.map((offer) => (
           <RouteRow

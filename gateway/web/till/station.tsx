@@ -1,6 +1,6 @@
 /** One station: its lease, the order, the collection, and today's collections. */
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../shared/button.tsx";
 import { call, isOffline } from "../shared/call.ts";
 import { Question } from "../shared/dialog.tsx";
@@ -15,7 +15,7 @@ import { History } from "./history.tsx";
 import { follow, isConnected, isCurrent, isGone, isInterrupted, live, mayDrive } from "./live.ts";
 import { OrderPanel } from "./order.tsx";
 import { isSaving, noteRevision, openOrder, order, orderFailure, startNewOrder } from "./order-store.ts";
-import { type LiveState, withdrawalText } from "./reasons.ts";
+import { type Intent, isOrderClosed, type LiveState, withdrawalText } from "./reasons.ts";
 import { Routes } from "./routes.tsx";
 import { chooseStation } from "./session.ts";
 import { words } from "./words.ts";
@@ -31,6 +31,8 @@ export function StationView({ stationId }: { readonly stationId: number }) {
   /** The id of the last collection whose end the cashier has seen. */
   const seen = useSignal(0);
   const isTaken = useSignal(false);
+  /** The id of the order that the live view named before. */
+  const named = useRef<number | undefined>(undefined);
   useEffect(() => {
     isTaken.value = false;
     startNewOrder();
@@ -39,9 +41,11 @@ export function StationView({ stationId }: { readonly stationId: number }) {
   const state = live.value;
   useEffect(() => {
     if (state === null) return;
-    takeState(state, !isTaken.peek());
-    isTaken.value = isTaken.peek() || !isSaving.peek();
+    takeState(state, { isFirst: !isTaken.peek(), namedId: named.current });
     // Also once the page has stored its lines: until then it shows no other order.
+    if (isSaving.peek()) return;
+    isTaken.value = true;
+    named.current = state.order?.order_id;
   }, [state, isSaving.value]);
   const shown = state?.order ?? null;
   useEffect(() => {
@@ -138,19 +142,28 @@ function whyNot(): string | null {
   return mayDrive.value ? null : words().notYours;
 }
 
+interface Before {
+  readonly isFirst: boolean;
+  /** The order that the live view named before. */
+  readonly namedId: number | undefined;
+}
+
 /** Shows the order of the station, unless the cashier works on another one. */
-function takeState(
-  { order: shown, active_intent: active, last_ended_intent: ended }: LiveState,
-  isFirst: boolean,
-): void {
+function takeState(state: LiveState, { isFirst, namedId }: Before): void {
+  const { order: shown, active_intent: active, last_ended_intent: ended } = state;
   const known = order.peek();
   if (active !== null && known?.order_id !== active.order_id) void openOrder(active.order_id);
   else if (shown !== null && known === null && isFirst) void openOrder(shown.order_id);
-  // The collection has paid the order, so the order's status has also changed.
-  if (known !== null && ended?.order_id === known.order_id && ended.status === "succeeded" && known.status === "open") {
-    void openOrder(known.order_id);
-  }
+  if (known === null || known.status !== "open") return;
+  const isClosed = [active, ended].some((intent) => intent?.order_id === known.order_id && hasClosedOrder(intent));
+  // The live view names an open order. When it names the page's order no longer, that order may be paid or voided.
+  const isUnnamed = namedId === known.order_id && shown?.order_id !== namedId && !isSaving.peek();
+  if (isClosed || isUnnamed) void openOrder(known.order_id);
 }
+
+/** Whether this collection shows that its order is paid or voided. */
+const hasClosedOrder = ({ status, end_reason: end, settle_obstacle: obstacle }: Intent): boolean =>
+  status === "succeeded" || isOrderClosed(end) || isOrderClosed(obstacle);
 
 /** Renews a lease until the returned function is called: a renewed lease is another one. After a failure it tries again sooner. */
 function keepLease(stationId: number, leftMs: number): () => void {
@@ -183,6 +196,8 @@ function LeaseActions({ stationId, state }: StationProps) {
   const isAsking = asked.value !== null && asked.value.acquired_at === lease?.acquired_at;
   const taking = useKey(`take ${stationId} ${lease?.cashier_id ?? 0} ${lease?.acquired_at ?? ""}`);
   const leaving = useKey(`leave ${stationId} ${lease?.acquired_at ?? ""}`);
+  /** Each tap saves. A sentence that appears for such a short time would move the page. */
+  const whySaving = orderFailure.value === null ? "" : words().stillSaving;
   const path = { station_id: stationId };
   const take = async (): Promise<void> => {
     const holder = isAsking ? asked.peek() : null;
@@ -218,8 +233,8 @@ function LeaseActions({ stationId, state }: StationProps) {
       <Button
         kind="quiet"
         onClick={leave}
-        // Leaving discards lines that could not be stored. The notice at the order offers to store or to discard them.
-        disabledBecause={orderFailure.value !== null && isSaving.value ? words().stillSaving : null}
+        // Leaving would lose lines that are not stored. When they are refused, the notice at the order offers to discard them.
+        disabledBecause={isSaving.value ? whySaving : null}
       >
         {lease?.mine === true ? words().leave : words().otherStation}
       </Button>
