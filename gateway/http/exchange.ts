@@ -94,7 +94,7 @@ export class Exchange {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#releaseSlot();
-    const isCrowded = !this.isKnownCaller && this.#deps.connections.isCrowded(() => this.#block());
+    const isCrowded = !this.isKnownCaller && this.#deps.connections.isCrowded(() => this.facts.peer);
     const hidesBody = mayHideBody(this.facts.method, this.facts.headers["content-length"] !== undefined);
     const close = options.close === true || hidesBody || isCrowded || this.#deps.isDraining();
     // A crowded gateway sends no files: a file waits longest, and its connection cannot close before all of it has arrived.
