@@ -4,9 +4,9 @@
  */
 /** A build changes with an upgrade of the service: a display is at most a minute behind. */
 const CHECK_EVERY_MS = 60_000;
-/** The page has about a kilobyte. After a slower answer the next check asks again. */
-const CHECK_MS = 10_000;
-/** The new files have about 40 kilobytes. A browser that stores them more slowly loads them from the service. */
+/** The new files have about 40 kilobytes. After a slower answer the next check asks again. */
+const LOAD_MS = 30_000;
+/** A browser that stores the files more slowly loads them from the service. */
 const INSTALL_MS = 10_000;
 const RELOADED = "dp_display_reloaded";
 /** The prefix of the cache names in `service-worker.ts`. */
@@ -44,14 +44,19 @@ export function keepNewest({ isPairing, isRead }: Uses): () => Promise<void> {
     if (isChecking || isBusy() || hasJustReloaded()) return;
     isChecking = true;
     try {
-      const newest = await newestNames();
+      const newest = namesIn(await load("/display/", "no-store"));
       if (newest === "" || newest === current) return;
+      // During an upgrade another gateway, of the old build, may answer: a page without its script would never check again.
+      // The files never change, so the new page then gets them from the browser's HTTP cache.
+      const files = await Promise.all(newest.split(" ").map((name) => load(name, "default")));
+      if (files.includes("")) return;
       await refreshShell();
       await removeOtherShells(newest);
       // A guest may have come meanwhile: the next check reloads.
       if (isBusy()) return;
       sessionStorage.setItem(RELOADED, String(Date.now()));
-      location.reload();
+      // Opens this address again. Over plain HTTP Firefox would ask for each file again in a reload.
+      location.replace("");
     } finally {
       isChecking = false;
     }
@@ -68,13 +73,13 @@ function hasJustReloaded(): boolean {
   return Math.abs(Date.now() - Number(sessionStorage.getItem(RELOADED))) < CHECK_EVERY_MS;
 }
 
-/** Empty when the service does not answer. */
-async function newestNames(): Promise<string> {
+/** Empty when the service does not answer with the file. */
+async function load(path: string, cache: RequestCache): Promise<string> {
   const controller = new AbortController();
-  const timer = setTimeout(() => controller.abort(), CHECK_MS);
+  const timer = setTimeout(() => controller.abort(), LOAD_MS);
   try {
-    const answer = await fetch("/display/", { cache: "no-store", signal: controller.signal });
-    return answer.ok ? namesIn(await answer.text()) : "";
+    const answer = await fetch(path, { cache, signal: controller.signal });
+    return answer.ok ? await answer.text() : "";
   } catch {
     return "";
   } finally {
@@ -85,25 +90,25 @@ async function newestNames(): Promise<string> {
 /** Lets the new worker store the new files before the page reloads. */
 async function refreshShell(): Promise<void> {
   try {
-    const registration = await navigator.serviceWorker?.getRegistration("/display/");
-    await registration?.update();
-    const worker = registration?.installing ?? registration?.waiting;
+    const registration = await navigator.serviceWorker.getRegistration("/display/");
+    if (!registration) return;
+    await registration.update();
+    const worker = registration.installing ?? registration.waiting;
     if (worker) await activated(worker);
   } catch {
-    // Without a worker the reload itself loads the new files.
+    // Without a worker, as on plain HTTP, the reload itself loads the new files.
   }
 }
 
 /** A worker that could not be replaced would always load its old page. Without a stored shell it asks the service. */
 async function removeOtherShells(newest: string): Promise<void> {
-  if (!("caches" in window)) return;
   try {
     for (const name of (await caches.keys()).filter((each) => each.startsWith(SHELL_CACHE))) {
-      const page = await (await caches.open(name)).match("/display/");
+      const page = await caches.match("/display/", { cacheName: name });
       if (page === undefined || namesIn(await page.text()) !== newest) await caches.delete(name);
     }
   } catch {
-    // A browser that stores nothing has no old shell.
+    // A browser without caches, as on plain HTTP, or one that stores nothing, has no old shell.
   }
 }
 
