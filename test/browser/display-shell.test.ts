@@ -191,6 +191,19 @@ describe("the shell of an older build", () => {
 });
 
 describe("gateways that are replaced one by one", () => {
+  /** Resolves to the last state of the new worker. */
+  const UPDATE_WORKER = `navigator.serviceWorker.getRegistration("/display/")
+    .then((registration) => registration.update())
+    .then(({ installing }) => new Promise((resolve) => installing.addEventListener("statechange", () => {
+      if (["activated", "redundant"].includes(installing.state)) resolve(installing.state);
+    })))`;
+  /** For each stored shell: the script of its page, if the shell lacks it. */
+  const LACKING_SCRIPTS = `caches.keys().then((names) => Promise.all(names.map(async (name) => {
+    const shell = await caches.open(name);
+    const [script] = (await (await shell.match("/display/")).text()).match(/[/]assets[/]display[.][A-Za-z0-9]+[.]js/);
+    return (await shell.match(script)) === undefined ? script : "";
+  })))`;
+
   test("the page comes from a new gateway, its script from none: the old page stays until the new one is whole", async () => {
     const { context, page } = await pairOld();
     Object.assign(upgrade, { build: "new", toOld: /^\/assets\// });
@@ -219,19 +232,6 @@ describe("gateways that are replaced one by one", () => {
     expect(await page.evaluate(LACKING_SCRIPTS)).toEqual([""]);
     await context.close();
   });
-
-  /** Resolves to the last state of the new worker. */
-  const UPDATE_WORKER = `navigator.serviceWorker.getRegistration("/display/")
-    .then((registration) => registration.update())
-    .then(({ installing }) => new Promise((resolve) => installing.addEventListener("statechange", () => {
-      if (["activated", "redundant"].includes(installing.state)) resolve(installing.state);
-    })))`;
-  /** For each stored shell: the script of its page, if the shell lacks it. */
-  const LACKING_SCRIPTS = `caches.keys().then((names) => Promise.all(names.map(async (name) => {
-    const shell = await caches.open(name);
-    const [script] = (await (await shell.match("/display/")).text()).match(/[/]assets[/]display[.][A-Za-z0-9]+[.]js/);
-    return (await shell.match(script)) === undefined ? script : "";
-  })))`;
 });
 
 describe("the credential", () => {

@@ -13,13 +13,13 @@ const RELOADED = "dp_display_reloaded";
 const SHELL_CACHE = "display-";
 const NAMES = /\/assets\/[\w.-]+/g;
 
-const namesIn = (html: string): string => [...new Set(html.match(NAMES) ?? [])].join(" ");
+const namesIn = (html: string): string => [...new Set(html.match(NAMES))].join(" ");
 
 /** The names of the files that the browser has loaded. */
 let current = "";
 export function buildName(): string {
   if (current === "") current = namesIn(document.head.innerHTML);
-  return /display\.(\w+)\.js/.exec(current)?.[1] ?? "";
+  return current.replace(/.*display\.(\w+)\.js.*/, "$1");
 }
 
 export function keepShell(): void {
@@ -48,8 +48,7 @@ export function keepNewest({ isPairing, isRead }: Uses): () => Promise<void> {
       if (newest === "" || newest === current) return;
       // During an upgrade another gateway, of the old build, may answer: a page without its script would never check again.
       // The files never change, so the new page then gets them from the browser's HTTP cache.
-      const files = await Promise.all(newest.split(" ").map((name) => load(name, "default")));
-      if (files.includes("")) return;
+      for (const name of newest.split(" ")) if ((await load(name, "default")) === "") return;
       await refreshShell();
       await removeOtherShells(newest);
       // A guest may have come meanwhile: the next check reloads.
@@ -116,7 +115,7 @@ function activated(worker: ServiceWorker): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, INSTALL_MS);
     worker.addEventListener("statechange", () => {
-      if (worker.state === "activated" || worker.state === "redundant") resolve();
+      if (/activated|redundant/.test(worker.state)) resolve();
     });
   });
 }

@@ -141,7 +141,7 @@ describe.runIf(onlyWhere(process.platform === "linux", BY_ADDRESS))("connections
       await client.get("/healthz");
       client.socket.destroy();
     }
-    // These connections count as closed ones until the recount, which the next one of their address starts.
+    // Until a recount the gateway cannot know which connections have ended: it may be these. The next one starts the recount.
     await openMany("127.0.0.3", PER_ADDRESS / 2);
     const recounted = async (): Promise<void> => {
       const next = await open("127.0.0.3");
