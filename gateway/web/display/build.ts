@@ -64,7 +64,7 @@ export function keepNewest({ isPairing, isRead }: Uses): () => Promise<void> {
   void check(true);
   setInterval(() => void check(), CHECK_EVERY_MS);
   addEventListener("online", () => void check());
-  return () => check();
+  return check;
 }
 
 /** During an upgrade two processes may answer with different builds. The display must not switch back and forth between them. */
