@@ -35,7 +35,7 @@ function startUpload() {
     pieces: body.pieces[Symbol.asyncIterator](),
     sendPiece: (isLast = false) => take(new ArrayBuffer(10), isLast),
     /** The server checks the deadlines of its exchanges on a timer. */
-    pass(timeMs: number) {
+    pass: (timeMs: number) => {
       vi.advanceTimersByTime(timeMs);
       if (performance.now() > exchange.deadlineMs) exchange.onDeadline();
     },
