@@ -205,8 +205,8 @@ export class ConsumerCheck {
    * Throws `credential_missing`, `credential_invalid`, `consumer_suspended`, `throttled`, or what the bus throws.
    *
    * Before the gateway asks the service about an unknown credential, it takes a token of the sender's address. It gives
-   * the token back for a good credential. So a sender that guesses credentials can neither overload the service nor
-   * lock out the fleets behind the same address.
+   * the token back for a good credential, and when the service does not answer. So a sender that guesses credentials can
+   * neither overload the service nor lock out the fleets behind the same address, and neither does an outage.
    */
   async check(facts: RequestFacts): Promise<ConsumerCaller> {
     const token = bearerToken(facts.headers.authorization ?? "");
@@ -229,7 +229,10 @@ export class ConsumerCheck {
   async #checkFirst(digest: string, token: string, { address }: RequestFacts): Promise<ConsumerCaller> {
     requireToken("address", this.#unknown.rate, this.#unknown.take(address, performance.now()));
     if (!CREDENTIAL.test(token)) throw new ApiError("credential_invalid");
-    const checking = this.#find(digest);
+    const checking = this.#find(digest).catch((error: unknown) => {
+      this.#unknown.giveBack(address);
+      throw error;
+    });
     this.#firstChecks.set(digest, checking);
     try {
       const { consumer, suspended } = await checking;

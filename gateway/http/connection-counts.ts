@@ -80,16 +80,19 @@ const TABLES = ["/proc/self/net/tcp", "/proc/self/net/tcp6"] as const;
 const OPEN_STATES: ReadonlySet<string> = new Set(["01", "08"]);
 const WORD_DIGITS = 8;
 
-/** Connections to one port of this machine, by the block of their address. Undefined where the kernel has no such table. */
-export async function connectionsByAddress(localPort: number): Promise<Map<string, number> | undefined> {
+/** Connections to one port of this machine, by the key of their address. Undefined where the kernel has no such table. */
+export async function connectionsByAddress(
+  localPort: number,
+  keyOf: (address: string) => string = addressBlock,
+): Promise<Map<string, number> | undefined> {
   const tables = await Promise.all(TABLES.map((path) => readFile(path, "latin1").catch(() => undefined)));
   if (tables[0] === undefined) return undefined;
   const byRemote = new Map<string, number>();
   for (const table of tables) if (table !== undefined) countRemotes(table, localPort, byRemote);
   const counts = new Map<string, number>();
   for (const [remote, count] of byRemote) {
-    const block = addressBlock(addressText(bytesOf(remote)));
-    counts.set(block, (counts.get(block) ?? 0) + count);
+    const key = keyOf(addressText(bytesOf(remote)));
+    counts.set(key, (counts.get(key) ?? 0) + count);
   }
   return counts;
 }

@@ -29,8 +29,8 @@ export interface ConnectionsDeps {
   readonly bounds: ConnectionBounds;
   /** A trusted proxy connects for many clients, so the bound per address does not apply to it. */
   readonly isTrustedProxy: (address: string) => boolean;
-  /** Counts the connections of each address. Undefined where the system cannot count: then only unused ones count. */
-  readonly countByAddress: () => Promise<ReadonlyMap<string, number> | undefined>;
+  /** Counts the connections of each key. Undefined where the system cannot count: then only unused ones count. */
+  readonly countByAddress: (keyOf: (address: string) => string) => Promise<ReadonlyMap<string, number> | undefined>;
   /** Whether the current request has been answered without a body. */
   readonly isAnswered: () => boolean;
   readonly log: Pick<Log, "warn">;
@@ -93,14 +93,13 @@ export class Connections {
     this.#open += 1;
     const address = addressText(new Uint8Array(res.getRemoteAddress()));
     const block = addressBlock(address);
-    const isProxy = this.#deps.isTrustedProxy(address);
-    if (!isProxy && !this.#hasRoomFor(block)) return this.#refuse(res, "address", block);
+    const counted = this.#keyOf(address);
+    if (counted !== PROXIES && !this.#hasRoomFor(block)) return this.#refuse(res, "address", block);
     if (this.#open > this.bounds.inAll) {
       if (!this.unused.closeOldest()) return this.#refuse(res, "all", block);
       this.#madeRoom.all += 1;
     }
     // A proxy's connections are counted too, because `closed` does not know whose connection it counts down.
-    const counted = isProxy ? PROXIES : block;
     this.#counts.opened(counted);
     this.unused.add(res, block, () => this.#counts.closedOf(counted));
   }
@@ -113,12 +112,19 @@ export class Connections {
     if (this.#open === 0) this.#counts.clear();
   }
 
-  /** Whether the gateway must close the connection of an unknown caller with its answer. */
-  isCrowded(block: () => string): boolean {
+  /** Whether the gateway must close the connection of an unknown caller with its answer. `peer`: who has connected. */
+  isCrowded(peer: () => string): boolean {
     if (this.#open >= this.#crowdedFrom.inAll) return true;
     // One address cannot have more connections than all addresses together.
     const { ofAddress } = this.#crowdedFrom;
-    return this.#open >= ofAddress && this.#counts.atLeast(block()) >= ofAddress;
+    if (this.#open < ofAddress) return false;
+    const counted = this.#keyOf(peer());
+    return counted !== PROXIES && this.#counts.atLeast(counted) >= ofAddress;
+  }
+
+  /** The key under which the connections of an address are counted. */
+  #keyOf(address: string): string {
+    return this.#deps.isTrustedProxy(address) ? PROXIES : addressBlock(address);
   }
 
   #hasRoomFor(block: string): boolean {
@@ -150,7 +156,7 @@ export class Connections {
     if (nowMs - this.#countedAtMs < CONNECTION_LIMITS.recountMs) return;
     this.#countedAtMs = nowMs;
     const count = async (): Promise<ReadonlyMap<string, number>> =>
-      (await this.#deps.countByAddress()) ?? this.unused.counts();
+      (await this.#deps.countByAddress((address) => this.#keyOf(address))) ?? this.unused.counts();
     void this.#counts.recount(count);
   }
 }

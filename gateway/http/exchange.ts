@@ -34,7 +34,10 @@ export class Exchange {
   onDeadline: () => void = () => undefined;
   /** Called when the client has closed the connection. */
   onGone: () => void = () => undefined;
-  /** The status of the answer. 0 before the answer, and when the client closed the connection before it. */
+  /**
+   * The status of the answer; of one that the server has broken off, the status of the error. 0 before the answer, and when the
+   * client closed the connection before it.
+   */
   status = 0;
   /** The code of an error answer. */
   code: ErrorCode | undefined;
@@ -94,7 +97,7 @@ export class Exchange {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#releaseSlot();
-    const isCrowded = !this.isKnownCaller && this.#deps.connections.isCrowded(() => this.#block());
+    const isCrowded = !this.isKnownCaller && this.#deps.connections.isCrowded(() => this.facts.peer);
     const hidesBody = mayHideBody(this.facts.method, this.facts.headers["content-length"] !== undefined);
     const close = options.close === true || hidesBody || isCrowded || this.#deps.isDraining();
     // A crowded gateway sends no files: a file waits longest, and its connection cannot close before all of it has arrived.
@@ -140,9 +143,12 @@ export class Exchange {
     this.#deps.onOver(this);
   }
 
-  /** Closes the connection in the middle of an answer. */
-  breakOff(): void {
-    if (!this.#isOver) this.res.close();
+  /** Closes the connection in the middle of an answer. In log and metrics the request then ends with this error. */
+  breakOff(code: ErrorCode): void {
+    if (this.#isOver) return;
+    this.status = ERRORS[code].status;
+    this.code = code;
+    this.res.close();
   }
 
   #bodyFollows(): boolean {

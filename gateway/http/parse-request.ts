@@ -120,7 +120,10 @@ export function queryOf(route: Route, query: string): unknown {
   return undefined;
 }
 
-/** A query as an object of strings. A name that occurs twice is an error, because it is not clear which value counts. */
+/**
+ * A query as an object of strings that the services can store. A name that occurs twice is an error, because it is not clear
+ * which value counts.
+ */
 function parseQuery(query: string): Record<string, string> {
   const values: Record<string, string> = Object.create(null) as Record<string, string>;
   for (const [name, value] of new URLSearchParams(query)) {
@@ -129,5 +132,6 @@ function parseQuery(query: string): Record<string, string> {
     }
     values[name] = value;
   }
+  requireStorableText(values);
   return values;
 }

@@ -18,6 +18,7 @@ import {
   refuseForeignOrigin,
   type SessionCheckDeps,
 } from "./caller-checks.ts";
+import type { ErrorCode } from "./errors.ts";
 import type { Exchange } from "./exchange.ts";
 import {
   ApiError,
@@ -96,7 +97,12 @@ async function run(deps: PipelineDeps, route: Route, exchange: Exchange, slot?: 
     if (!effect.isEffective) deps.notEffective.add({ operation: route.operationId });
     const answer = replyAnswer(route, effect.isEffective ? reply : notEffective(reply), facts);
     if (reply.stream === undefined) exchange.answer(answer);
-    else await sendStream(exchange, answer, reply.stream, () => isStillAdmitted(deps, route, facts));
+    else {
+      const isAdmitted = (): boolean => isStillAdmitted(deps, route, facts);
+      const codeOf = (error: unknown): ErrorCode => explained(deps.log, facts, error).code;
+      await sendStream({ isStillAdmitted: isAdmitted, codeOf }, exchange, answer, reply.stream);
+      code = exchange.code;
+    }
   } catch (error) {
     const reason = error instanceof UnknownCaller ? new ApiError(await error.why()) : error;
     if (!(reason instanceof ClientGoneError)) code = refuse(deps.log, exchange, reason);
@@ -178,10 +184,16 @@ function handlerOf(route: Route): ErasedHandler {
   return route.handler as ErasedHandler;
 }
 
+/** What an error means to the client. Logs a fault of the program. */
+function explained(log: Log, { requestId, url }: RequestFacts, error: unknown): ReturnType<typeof refusalOf> {
+  const refusal = refusalOf(error);
+  if (refusal.isUnexpected) log.error({ err: error, requestId, url }, "a request failed unexpectedly");
+  return refusal;
+}
+
 function refuse(log: Log, exchange: Exchange, error: unknown): string {
-  const { code, facts, isUnexpected } = refusalOf(error);
-  const { requestId, url } = exchange.facts;
-  if (isUnexpected) log.error({ err: error, requestId, url }, "a request failed unexpectedly");
+  const { code, facts } = explained(log, exchange.facts, error);
+  const { requestId } = exchange.facts;
   // The server would read the rest of an unread body as the next request.
   const close = code === "body_too_large" || exchange.isBodyUnread;
   exchange.answer(errorAnswer(code, requestId, facts), { close });

@@ -8,26 +8,35 @@
  *                                                   incomplete
  */
 import { LIMITS } from "../limits.ts";
+import type { ErrorCode } from "./errors.ts";
 import type { Exchange } from "./exchange.ts";
+import { ApiError } from "./handler-context.ts";
 import type { Answer } from "./response.ts";
 
-/** Rejects only before anything is written. Asks `isStillAdmitted` before the handler makes each further piece. */
+interface SendStreamDeps {
+  /** Whether the caller may still read. Asked before the handler makes each further piece. */
+  readonly isStillAdmitted: () => boolean;
+  /** Returns the code of an error after which the answer breaks off, and logs a fault of the program. */
+  readonly codeOf: (error: unknown) => ErrorCode;
+}
+
+/** Rejects only before anything is written. */
 export async function sendStream(
+  deps: SendStreamDeps,
   exchange: Exchange,
   answer: Answer,
   pieces: AsyncIterable<string>,
-  isStillAdmitted: () => boolean,
 ): Promise<void> {
   const iterator = pieces[Symbol.asyncIterator]();
   const first = await iterator.next();
   if (exchange.facts.method === "HEAD") return exchange.answer(answer);
   try {
     await writeAll(exchange, answer, first, async () => {
-      if (!isStillAdmitted()) throw new Error("The session has ended.");
+      if (!deps.isStillAdmitted()) throw new ApiError("session_invalid");
       return await iterator.next();
     });
-  } catch {
-    exchange.breakOff();
+  } catch (error) {
+    exchange.breakOff(deps.codeOf(error));
   } finally {
     await iterator.return?.();
   }
@@ -44,7 +53,7 @@ async function writeAll(
   let wake = nothing;
   if (!exchange.beginStream(answer, () => wake())) return;
   exchange.onGone = () => wake();
-  exchange.onDeadline = () => exchange.breakOff();
+  exchange.onDeadline = () => exchange.breakOff(exchange.isStopping ? "unavailable" : "request_timeout");
   for (let piece = first; piece.done !== true; piece = await next()) {
     exchange.deadlineMs = performance.now() + LIMITS.requestTimeoutMs;
     const { promise, resolve } = Promise.withResolvers<void>();

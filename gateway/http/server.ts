@@ -11,7 +11,6 @@ import {
   us_socket_local_port,
 } from "uWebSockets.js";
 import { setTimeout as delay } from "node:timers/promises";
-import { addressBlock } from "../../services/bus/address-block.ts";
 import { UserError } from "../../services/runtime/user-error.ts";
 import { CONNECTION_LIMITS, LIMITS } from "../limits.ts";
 import { type LiveUpgradeDeps, liveBehavior } from "../live/live-upgrade.ts";
@@ -78,7 +77,7 @@ export class Server {
     this.#connections = new Connections({
       bounds: deps.connectionBounds,
       isTrustedProxy: (address) => deps.clientAddress.isTrustedProxy(address),
-      countByAddress: () => connectionsByAddress(this.#port()),
+      countByAddress: (keyOf) => connectionsByAddress(this.#port(), keyOf),
       isAnswered: () => this.#head.isAnswered,
       log: deps.pipeline.log,
     });
@@ -275,7 +274,7 @@ export class Server {
   }
 
   #isCrowded(res: HttpResponse): boolean {
-    return this.#connections.isCrowded(() => addressBlock(addressText(new Uint8Array(res.getRemoteAddress()))));
+    return this.#connections.isCrowded(() => addressText(new Uint8Array(res.getRemoteAddress())));
   }
 }
 

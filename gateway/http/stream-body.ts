@@ -60,7 +60,6 @@ class BodyStream {
     exchange.onGone = () => this.#fail(new ClientGoneError());
     exchange.onDeadline = () => this.#fail(new ApiError(exchange.isStopping ? "unavailable" : "request_timeout"));
     exchange.unread.begin(this.#body);
-    this.#extend();
     exchange.res.onData((chunk, isLast) => this.#take(chunk, isLast));
   }
 
@@ -97,8 +96,8 @@ class BodyStream {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
     this.#waitsSinceMs ??= performance.now();
-    // The time of the handler must not count against the client.
-    this.#extend();
+    // A body may take hours, but the wait for a single piece may not.
+    this.#exchange.deadlineMs = performance.now() + LIMITS.requestTimeoutMs;
     this.#resume();
     return promise;
   }
@@ -128,7 +127,8 @@ class BodyStream {
       this.#exchange.res.pause();
       this.#isPaused = true;
     }
-    this.#extend();
+    // The time in which the handler stores a piece must not count against the client. Its calls have their own limits.
+    this.#exchange.deadlineMs = Number.POSITIVE_INFINITY;
     this.#wake();
   }
 
@@ -159,10 +159,5 @@ class BodyStream {
     setImmediate(() => {
       if (!this.#exchange.isOver) this.#exchange.res.close();
     });
-  }
-
-  /** Moves the deadline. A body may take hours, but a single piece and its processing may not. */
-  #extend(): void {
-    this.#exchange.deadlineMs = performance.now() + LIMITS.requestTimeoutMs;
   }
 }

@@ -106,6 +106,12 @@ class Throttle {
     }
     return 0;
   }
+
+  /** Returns a token whose attempt does not count after all. */
+  giveBack(key: string): void {
+    const fullAtMs = this.fullAtMs.get(key);
+    if (fullAtMs !== undefined) this.fullAtMs.set(key, fullAtMs - this.rate.intervalMs);
+  }
 }
 
 /** By client address; an IPv6 client counts as its /64. */
@@ -123,11 +129,8 @@ export class AddressThrottle extends Throttle {
     return (this.fullAtMs.get(addressBlock(address)) ?? 0) - nowMs <= tokens * this.rate.intervalMs;
   }
 
-  /** Returns a token whose attempt does not count after all. */
-  giveBack(address: string): void {
-    const key = addressBlock(address);
-    const fullAtMs = this.fullAtMs.get(key);
-    if (fullAtMs !== undefined) this.fullAtMs.set(key, fullAtMs - this.rate.intervalMs);
+  override giveBack(address: string): void {
+    super.giveBack(addressBlock(address));
   }
 }
 

@@ -37,24 +37,35 @@ afterAll(async () => {
 
 interface Upgrade {
   readonly baseUrl: string;
-  /** The build that the service serves now. */
+  /** The build of the gateways. */
   build: "old" | "new";
+  /** During the upgrade: the paths that still come to a gateway of the old build. */
+  toOld: RegExp;
+  /** How many requests for the new build's script came to a gateway that lacks it. */
+  missed: number;
   /** Whether requests for the worker's script fail. */
   isWorkerLost: boolean;
   stop(): void;
 }
 
+const NONE = /^$/;
 const SCRIPT = /display\.(\w+)\.js/;
 const OLD_SCRIPT = "display.OLDBUILD.js";
 
 /** A proxy of the service. Until the upgrade it serves pages of an older build, whose script has another name and sets a mark. */
 async function startUpgrade(service: string): Promise<Upgrade> {
-  const state: Upgrade = { baseUrl: "", build: "old", isWorkerLost: false, stop: () => server.close() };
+  const stop = (): void => void server.close();
+  const state: Upgrade = { baseUrl: "", build: "old", toOld: NONE, missed: 0, isWorkerLost: false, stop };
   const script = SCRIPT.exec(await (await fetch(`${service}/display/`)).text())?.[0] ?? "";
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const path = request.url ?? "/";
     if (path.endsWith("worker.js") && state.isWorkerLost) return void response.writeHead(503).end();
-    if (path.endsWith(OLD_SCRIPT) && state.build === "new") return void response.writeHead(404).end();
+    const isOld = state.build === "old" || state.toOld.test(path);
+    if (path.endsWith(OLD_SCRIPT) && !isOld) return void response.writeHead(404).end();
+    if (path.endsWith(script) && isOld) {
+      state.missed += 1;
+      return void response.writeHead(404).end();
+    }
     // The service's ETags do not cover what this proxy changes.
     const dropped = ["host", "connection", "content-length", "if-none-match"];
     const headers = Object.fromEntries(
@@ -67,7 +78,6 @@ async function startUpgrade(service: string): Promise<Upgrade> {
       ([name]) => !/^(?:content-(?:encoding|length)|transfer|connection|etag)/.test(name),
     );
     let content = Buffer.from(await found.arrayBuffer());
-    const isOld = state.build === "old";
     if (isOld && path.endsWith(OLD_SCRIPT)) content = Buffer.from(`${content.toString()};window.isOldBuild=true;`);
     else if (isOld && /^\/display\/(?:$|service-worker)/.test(path))
       content = Buffer.from(
@@ -108,7 +118,7 @@ async function pair(baseUrl: string): Promise<Paired> {
 
 /** A display that runs the older build, from the shell that its worker stores. */
 async function pairOld(): Promise<Paired> {
-  Object.assign(upgrade, { build: "old", isWorkerLost: false });
+  Object.assign(upgrade, { build: "old", toOld: NONE, missed: 0, isWorkerLost: false });
   const paired = await pair(upgrade.baseUrl);
   await paired.page.evaluate("navigator.serviceWorker.ready.then(() => undefined)");
   await paired.page.reload();
@@ -176,6 +186,50 @@ describe("the shell of an older build", () => {
     await again.goto(`${upgrade.baseUrl}/display/`);
     await expect.poll(() => isOld(again).catch(() => true), { timeout: NEW_MS }).toBe(false);
     await isShown(again, "idle");
+    await context.close();
+  });
+});
+
+describe("gateways that are replaced one by one", () => {
+  /** Resolves to the last state of the new worker. */
+  const UPDATE_WORKER = `navigator.serviceWorker.getRegistration("/display/")
+    .then((registration) => registration.update())
+    .then(({ installing }) => new Promise((resolve) => installing.addEventListener("statechange", () => {
+      if (["activated", "redundant"].includes(installing.state)) resolve(installing.state);
+    })))`;
+  /** For each stored shell: the script of its page, if the shell lacks it. */
+  const LACKING_SCRIPTS = `caches.keys().then((names) => Promise.all(names.map(async (name) => {
+    const shell = await caches.open(name);
+    const [script] = (await (await shell.match("/display/")).text()).match(/[/]assets[/]display[.][A-Za-z0-9]+[.]js/);
+    return (await shell.match(script)) === undefined ? script : "";
+  })))`;
+
+  test("the page comes from a new gateway, its script from none: the old page stays until the new one is whole", async () => {
+    const { context, page } = await pairOld();
+    Object.assign(upgrade, { build: "new", toOld: /^\/assets\// });
+    const check = () => page.evaluate("dispatchEvent(new Event('online'))").catch(() => undefined);
+    const missed = async (): Promise<number> => {
+      await check();
+      return upgrade.missed;
+    };
+    // A page that has begun anew without its script would check no more.
+    await expect.poll(missed, SHOWN).toBeGreaterThan(2);
+    await isShown(page, "idle");
+    upgrade.toOld = NONE;
+    const isStillOld = async (): Promise<boolean> => {
+      await check();
+      return await isOld(page).catch(() => true);
+    };
+    await expect.poll(isStillOld, { timeout: NEW_MS }).toBe(false);
+    await isShown(page, "idle");
+    await context.close();
+  });
+
+  test("the worker comes from a new gateway, the page from an old one: the worker does not store that page", async () => {
+    const { context, page } = await pairOld();
+    Object.assign(upgrade, { build: "new", toOld: /^\/display\/$/ });
+    expect(await page.evaluate(UPDATE_WORKER)).toBe("redundant");
+    expect(await page.evaluate(LACKING_SCRIPTS)).toEqual([""]);
     await context.close();
   });
 });

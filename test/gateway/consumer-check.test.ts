@@ -1,12 +1,13 @@
 /** How the gateway identifies a robotics consumer: which requests it sends on the bus, and what it refuses without one. */
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { ConsumerCheck } from "../../gateway/http/caller-checks.ts";
-import { ApiError } from "../../gateway/http/handler-context.ts";
 import type { RequestFacts } from "../../gateway/http/request-head.ts";
+import { refusalOf } from "../../gateway/http/response.ts";
 import { CONSUMER_RATE, CredentialThrottle, UNKNOWN_CONSUMER_RATE } from "../../gateway/read-model/throttles.ts";
 import type { Bus } from "../../services/bus/connection.ts";
 import { authenticateConsumer, type ConsumerCaller } from "../../services/bus/messages/consumers.ts";
 import { call, serve } from "../../services/bus/operation.ts";
+import { RefusedError } from "../../services/bus/refusals.ts";
 import { startBus } from "../support/start-bus.ts";
 import { SILENT } from "./gateway-world.ts";
 
@@ -15,12 +16,13 @@ const CONSUMER: ConsumerCaller = { consumerId: 1, name: "Fleet", organizationId:
 
 let bus: Bus;
 /** The scripted robotics service: whether it knows every credential, and the requests that it received. */
-let service: { knows: boolean; suspended?: boolean; requests: unknown[] };
+let service: { knows: boolean; suspended?: boolean; isAway?: boolean; requests: unknown[] };
 beforeAll(async () => {
   const started = await startBus();
   bus = started.bus;
   serve({ nc: bus.nc, log: SILENT, queue: "robotics" }, authenticateConsumer, async (request) => {
     service.requests.push(request);
+    if (service.isAway === true) throw new RefusedError({ code: "unavailable" });
     if (service.suspended === true) return { consumer: null, suspended: true };
     return { consumer: service.knows ? CONSUMER : null };
   });
@@ -35,8 +37,7 @@ function startCheck() {
     try {
       return (await check.check({ headers, address } as RequestFacts)).name;
     } catch (error) {
-      if (error instanceof ApiError) return error.code;
-      throw error;
+      return refusalOf(error).code;
     }
   };
   return { check, identify };
@@ -101,6 +102,18 @@ describe("a fleet that sends its first requests at once", () => {
       expect(new Set(await Promise.all(pending))).toEqual(new Set(["Fleet"]));
     }
     expect(service.requests).toHaveLength(3 * CONSUMER_RATE.burst);
+  });
+});
+
+describe("fleets of one address while the service is away", () => {
+  it("the gateway has restarted and knows no credential: `unavailable`, and never `throttled`", async () => {
+    const { check, identify } = startCheck();
+    service.isAway = true;
+    for (let poll = 0; poll < 2 * UNKNOWN_CONSUMER_RATE.burst; poll += 1)
+      expect(await identify(`Bearer ${GOOD}`)).toBe("unavailable");
+    service.isAway = false;
+    expect(await identify(`Bearer ${GOOD}`)).toBe("Fleet");
+    expect(check.throttledCount).toBe(0);
   });
 });
 

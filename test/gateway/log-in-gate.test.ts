@@ -1,6 +1,8 @@
 /** Which log-ins the gateway forwards to the registry. Each test sets whether its log-ins succeed. */
-import { describe, expect, it } from "vitest";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { describe, expect, it, vi } from "vitest";
 import { LogInGate } from "../../gateway/http/log-in-gate.ts";
+import { LIMITS } from "../../gateway/limits.ts";
 import { LOG_IN_RATE } from "../../gateway/read-model/throttles.ts";
 import { RefusedError, UnavailableError } from "../../services/bus/refusals.ts";
 
@@ -24,10 +26,14 @@ function startGate(nowMs = () => 1_000_000) {
       );
   const wrong = (attempt: object = GUEST) =>
     forward({ ...GUEST, ...attempt }, () => Promise.reject(new RefusedError({ code: "login_failed" })));
+  const withoutPlace = (attempt: object = GUEST) =>
+    forward({ ...GUEST, ...attempt }, () => Promise.reject(new RefusedError({ code: "busy" })));
   return {
     gate,
     forwarded,
+    forward,
     wrong,
+    withoutPlace,
     right: (attempt: object = CASHIER) => forward({ ...CASHIER, ...attempt }, async () => true),
   };
 }
@@ -87,6 +93,50 @@ describe("the gate of log-ins", () => {
     };
     await gate.run({ ...GUEST, address: "192.0.2.3" }, logIn);
     expect(await wrong({ address: "192.0.2.3" })).toBe("login_failed");
+  });
+
+  it("log-ins for which the registry has no place: not counted, at a known place either", async () => {
+    const { wrong, right, withoutPlace } = startGate();
+    for (let nth = 0; nth < 2 * LOG_IN_RATE.burst; nth += 1) expect(await withoutPlace()).toBe("busy");
+    await useUp(wrong);
+    const known = { ...CASHIER, address: "192.0.2.2" };
+    expect(await right(known)).toBe("done");
+    for (let nth = 0; nth < 2 * LOG_IN_RATE.burst; nth += 1) expect(await withoutPlace(known)).toBe("busy");
+    expect(await right(known)).toBe("done");
+  });
+
+  it("log-ins that get no slot in time: not counted", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const { forward, wrong } = startGate();
+    const { promise, reject } = Promise.withResolvers<never>();
+    const attempts = Array.from({ length: LOG_IN_RATE.burst }, () => forward(GUEST, () => promise));
+    await vi.advanceTimersByTimeAsync(LIMITS.logIns.maxWaitMs);
+    vi.useRealTimers();
+    reject(new RefusedError({ code: "login_failed" }));
+    const answers = await Promise.all(attempts);
+    const failed = answers.filter((answer) => answer === "login_failed").length;
+    expect(answers.filter((answer) => answer === "busy")).toHaveLength(LOG_IN_RATE.burst - failed);
+    for (let nth = failed; nth < LOG_IN_RATE.burst; nth += 1) expect(await wrong()).toBe("login_failed");
+    expect(failed).toBeLessThan(LOG_IN_RATE.burst);
+    expect(await wrong()).toBe("login_throttled");
+  });
+
+  it("a flood from many addresses that gets no place: the first attempt of another address does not wait behind it", async () => {
+    const { forward, forwarded, withoutPlace } = startGate();
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const { total, perKey } = LIMITS.logIns.first;
+    const addresses = Array.from({ length: total / perKey }, (_, at) => ({ address: `198.51.100.${at}` }));
+    for (const address of [...addresses, ...addresses]) expect(await withoutPlace(address)).toBe("busy");
+    const flood = addresses.flatMap((address) =>
+      Array.from({ length: perKey }, () => forward({ ...GUEST, ...address }, () => promise)),
+    );
+    await nextTurn();
+    const before = forwarded.length;
+    const first = forward(CASHIER, () => promise);
+    await nextTurn();
+    expect(forwarded).toHaveLength(before + 1);
+    resolve(true);
+    expect(new Set(await Promise.all([first, ...flood]))).toEqual(new Set(["done"]));
   });
 
   it("log-ins that succeed, and log-ins that no service answers: not counted", async () => {

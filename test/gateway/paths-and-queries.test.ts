@@ -1,6 +1,6 @@
 /** A path without its trailing slash, an unknown query, a malformed number in a query: the error names what is wrong. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { validate } from "../../gateway/http/parse-request.ts";
+import { queryOf, validate } from "../../gateway/http/parse-request.ts";
 import { MissingSlashes, refusesOtherQueries } from "../../gateway/http/route.ts";
 import { routes } from "../../gateway/routes.ts";
 import { PERMISSIONS } from "../../services/bus/messages/caller.ts";
@@ -116,6 +116,27 @@ describe("a request with an unknown query", () => {
     expect(
       new Set(open.map((path) => path.split("/").slice(0, 3).join("/")).filter((path) => path.startsWith("/api"))),
     ).toEqual(new Set(["/api/payments", "/api/providers"]));
+  });
+});
+
+describe("the character NUL in a query", () => {
+  it("each parameter of each row: refused, because PostgreSQL cannot store it", () => {
+    const withQuery = routes.filter(({ query }) => query !== undefined);
+    const keys = new Set<string>();
+    for (const route of withQuery) {
+      for (const key of Object.keys((route.query as unknown as { readonly shape: object }).shape)) {
+        keys.add(key);
+        let refused: unknown;
+        try {
+          queryOf(route, `${key}=a%00b`);
+        } catch (error) {
+          refused = error;
+        }
+        const errors = [{ pointer: `/${key}`, code: "not_text" }];
+        expect(refused, `${route.operationId} ${key}`).toMatchObject({ code: "invalid_request", facts: { errors } });
+      }
+    }
+    expect([...keys]).toEqual(expect.arrayContaining(["search", "reference"]));
   });
 });
 

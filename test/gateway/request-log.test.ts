@@ -1,9 +1,12 @@
 /** The gateway logs one wide line for each request, none for a successful poll, and never a secret. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { listPayments, type Payment } from "../../services/bus/messages/payments.ts";
+import { serve } from "../../services/bus/operation.ts";
+import { RefusedError } from "../../services/bus/refusals.ts";
 import { DEVICES } from "../support/devices.ts";
 import { type Refused, send } from "../support/http.ts";
 import { type GatewayProcess, startGatewayProcess } from "./gateway-process.ts";
-import { COMPANION_SCOPES, type GatewayWorld, startGatewayWorld } from "./gateway-world.ts";
+import { COMPANION_SCOPES, type GatewayWorld, SILENT, startGatewayWorld } from "./gateway-world.ts";
 
 let world: GatewayWorld;
 let gateway: GatewayProcess;
@@ -81,6 +84,61 @@ describe("the log of requests", () => {
     const text = JSON.stringify(await linesUntil("last"));
     expect(text).toContain("payments_device_enroll");
     for (const secret of secrets) expect(text).not.toContain(secret);
+  });
+});
+
+const PAYMENT: Payment = {
+  intentId: 2,
+  orderId: 3,
+  orderDisplayNumber: 4,
+  filialId: 5,
+  filialName: "Harbour",
+  stationId: 6,
+  stationName: "Counter",
+  sandbox: true,
+  route: "cash",
+  status: "succeeded",
+  amountMinor: "2500",
+  currency: "EUR",
+  cashierId: 7,
+  cashierName: "Ana",
+  deviceId: null,
+  deviceName: "",
+  reference: "",
+  transactionId: 8,
+  moneyMayHaveMoved: "",
+  createdAtMs: 0,
+  endedAtMs: 0,
+};
+
+describe("an export whose service fails after the first page", () => {
+  it("the answer breaks off, and the line has the error and its status", async () => {
+    const deps = { nc: world.bus.nc, log: SILENT, queue: "audit" };
+    const served = serve(deps, listPayments, async ({ beforeId }) => {
+      if (beforeId !== undefined) throw new RefusedError({ code: "unavailable" });
+      return { payments: [PAYMENT], hasMore: true };
+    });
+    const token = await world.session({ role: "owner", permissions: ["organization.manage"] });
+    const path = "/api/backoffice/v1/exports/payments/";
+    const get = (id: string) => send(gateway.baseUrl, "GET", path, { token, headers: { "x-request-id": id } });
+    // The gateway may not have received the session yet: then it answers, and breaks nothing off.
+    const isBrokenOff = (id: string) =>
+      get(id).then(
+        () => false,
+        () => true,
+      );
+    await expect.poll(() => isBrokenOff("export-2")).toBe(true);
+    await expect
+      .poll(() => gateway.log().filter(({ requestId }) => requestId === "export-2"))
+      .toContainEqual(
+        expect.objectContaining({
+          level: "warn",
+          operation: "backoffice_export_payments",
+          status: 503,
+          refusal: "unavailable",
+        }),
+      );
+    served.unsubscribe();
   });
 });
 

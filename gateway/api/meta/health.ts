@@ -136,7 +136,7 @@ export const healthRoutes = [
     tag: "service",
     summary: "Whether this gateway should be sent requests",
     description:
-      "The readiness of each dependency. The bus and the feeds from which this gateway answers are required. The services behind the bus are reported for monitors and decide nothing here, because all gateways share them. The gateway asks them at most once a second; while a new answer is slow, it reports the last one.",
+      "The readiness of each dependency. The bus and the feeds from which this gateway answers are required. The services behind the bus are reported for monitors and decide nothing here, because all gateways share them. The gateway asks them at most once a second, and reports `no_answer` for one that does not answer within 250 ms, unless its last answer was `database_unreachable`.",
     who: anyone,
     replies: {
       200: { description: "Ready.", schema: readinessSchema },

@@ -51,8 +51,14 @@ worker.addEventListener("fetch", (event) => {
 
 async function store(): Promise<void> {
   const cache = await worker.caches.open(CACHE);
-  // The browser's HTTP cache may contain the page of the previous build.
-  await cache.addAll(SHELL.map((path) => new Request(path, { cache: "reload" })));
+  // The browser's HTTP cache may contain the page of the previous build. The other files never change.
+  await cache.addAll(SHELL.map((path) => new Request(path, { cache: path === PAGE ? "reload" : "default" })));
+  const page = (await (await cache.match(PAGE))?.text()) ?? "";
+  if (!SHELL.every((path) => path === PAGE || page.includes(path))) {
+    // During an upgrade another gateway may answer with the page of the old build, whose script will soon be gone.
+    await worker.caches.delete(CACHE);
+    throw new Error("The page is of another build.");
+  }
   await worker.skipWaiting();
 }
 
