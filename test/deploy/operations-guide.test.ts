@@ -43,7 +43,9 @@ describe("the operators' guide", () => {
   it("a proxy's limits: they follow the gateway's", () => {
     expect(operationsGuide).toContain(`answers within ${LIMITS.requestTimeoutMs / 1_000} seconds`);
     expect(operationsGuide).toContain(`a ping within each ${LIVE_LIMITS.idleSeconds} seconds`);
-    expect(operationsGuide).toContain(`The largest body is ${LIMITS.offerBodyBytes / 1_024} KiB`);
+    expect(operationsGuide).toContain(
+      `All bodies but statement files have at most ${LIMITS.offerBodyBytes / 1_024} KiB`,
+    );
   });
 
   it("the limits of log-ins: they are those of the registry", () => {
