@@ -1979,6 +1979,18 @@ AS $function$
     (i.opened_at at time zone coalesce(the_zone, 'UTC'))::date)
 $function$;
 
+CREATE OR REPLACE FUNCTION issue_days(i issues, the_zone text)
+ RETURNS daterange
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select coalesce(
+    case when i.kind = 'malformed_line' then (
+      select daterange(f.from_date, f.to_date, '[]') from statement_imports f
+      where f.import_id = (i.evidence #>> '{statement,facts,import}')::bigint and f.from_date <= f.to_date) end,
+    (select daterange(day, day, '[]') from (select issue_day(i, the_zone) as day offset 0) it))
+$function$;
+
 CREATE OR REPLACE FUNCTION issue_evidence_hash(the_amount_minor bigint, the_currency text, the_status text, the_type text)
  RETURNS bytea
  LANGUAGE sql

@@ -111,6 +111,3 @@ begin
   end if;
 end
 $$;
-
--- `days_of_issue` replaces it.
-drop function issue_days(issues, text);
