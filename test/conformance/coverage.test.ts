@@ -8,7 +8,7 @@ import { exemptionOf, holdsSentence, sentencesOf } from "../../clients/conforman
 import { hasTwoDecimals } from "../../clients/conformance/currencies.ts";
 import { DEVICE_CHECKS } from "../../clients/conformance/devices/checks.ts";
 import { conformanceDocument } from "../../clients/conformance/document.ts";
-import { EXEMPTIONS } from "../../clients/conformance/exempt.ts";
+import { EXEMPT_PARTS, EXEMPTIONS } from "../../clients/conformance/exempt.ts";
 import { newWire, Party, type SuiteAnswer } from "../../clients/conformance/http.ts";
 import { waitUntilFree } from "../../clients/conformance/one-run.ts";
 import { type FreshSandbox, World } from "../../clients/conformance/world.ts";
@@ -58,6 +58,15 @@ describe("the contract and the checks of the suite", () => {
         sentences.some((each) => each.text.includes(text)),
         text,
       ).toBe(true);
+  });
+
+  it("each exempt part of a sentence: in a sentence that a check covers, and in no quote", () => {
+    for (const { text } of EXEMPT_PARTS) {
+      const whole = sentences.find((sentence) => sentence.text.includes(text));
+      const covering = CHECKS.filter((check) => whole !== undefined && holdsSentence(check, whole));
+      expect(covering.length, text).toBeGreaterThan(0);
+      for (const { id, quotes } of covering) expect(quotes.filter((quote) => quote.includes(text)), id).toEqual([]);
+    }
   });
 
   it("the table of checks in the documents: up to date; after a change run npm run coverage", () => {
