@@ -178,6 +178,13 @@ export const BROKEN_COLLECTIONS: readonly BrokenService[] = [
       if (body["status"] === "cancelled") body["status"] = "succeeded";
     }),
   ),
+  broken(
+    "an expired intent is called cancelled",
+    "report.after_expired",
+    reportAfterEnd((body) => {
+      if (body["status"] === "expired") body["status"] = "cancelled";
+    }),
+  ),
 
   // Standing and kill switches.
   broken(

@@ -6,6 +6,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { DEVICE_CHECKS } from "../../../clients/conformance/devices/checks.ts";
 import type { DeviceUnderTest } from "../../../clients/conformance/devices/device.ts";
 import { runDeviceSuite } from "../../../clients/conformance/devices/device-suite.ts";
 import type { DeviceKind } from "../../../clients/conformance/devices/device-world.ts";
@@ -93,6 +94,12 @@ describe("the suite against a broken device", () => {
   it("the broken devices: at least twenty, each with a unique name", () => {
     expect(BROKEN_DEVICES.length).toBeGreaterThanOrEqual(20);
     expect(new Set(BROKEN_DEVICES.map(({ name }) => name)).size).toBe(BROKEN_DEVICES.length);
+  });
+
+  it("each check of a device: a broken device that it must find", () => {
+    const finding = new Set(BROKEN_DEVICES.map(({ caughtBy }) => caughtBy));
+    const ids = Object.values(DEVICE_CHECKS).flatMap((checks) => checks.map(({ id }) => id));
+    expect(ids.filter((id) => !finding.has(id))).toEqual([]);
   });
 
   it.concurrent.each(picked.map((device) => [device.name, device] as const))(
