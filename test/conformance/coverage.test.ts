@@ -67,7 +67,8 @@ describe("the contract and the checks of the suite", () => {
       const whole = sentences.find((sentence) => sentence.text.includes(text));
       const covering = CHECKS.filter((check) => whole !== undefined && holdsSentence(check, whole));
       expect(covering.length, text).toBeGreaterThan(0);
-      for (const { id, quotes } of covering) expect(quotes.filter((quote) => quote.includes(text)), id).toEqual([]);
+      const quoting = covering.filter(({ quotes }) => quotes.some((quote) => quote.includes(text)));
+      expect(quoting.map(({ id }) => id)).toEqual([]);
     }
   });
 
