@@ -42,7 +42,6 @@ export const BROKEN_DEVICES: readonly BrokenDevice[] = [
   companion("polls too fast", "keeps_pace"),
   companion("ignores Retry-After of 429", "waits_when_throttled"),
   display("ignores Retry-After of 503", "waits_when_unavailable"),
-  companion("asks for any change of its assignment", "takes_collection"),
   companion("trusts its local clock about the deadline", "trusts_server_time"),
   companion("refuses fields that it does not know", "ignores_later_fields"),
   companion("collects again for each ETag", "collects_once"),

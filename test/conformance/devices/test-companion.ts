@@ -5,7 +5,6 @@ import type { Shown } from "../../../clients/conformance/devices/device.ts";
 import { type Answer, TestDevice } from "./test-device.ts";
 
 export type CompanionFlaw =
-  | "asks for any change of its assignment"
   | "trusts its local clock about the deadline"
   | "refuses fields that it does not know"
   | "collects again for each ETag"
@@ -99,9 +98,7 @@ export class TestCompanion extends TestDevice<CompanionFlaw> {
 
   protected async poll(signal: AbortSignal): Promise<number | undefined> {
     const before = this.#etag;
-    // The tag * means any state: the service answers that it is unchanged.
-    const etag = this.flaw === "asks for any change of its assignment" ? "*" : this.#etag;
-    const answer = await this.send("GET", "assignment/", { etag });
+    const answer = await this.send("GET", "assignment/", { etag: this.#etag });
     if (answer?.status === 200) await this.#take(answer, before, signal);
     return answer?.status;
   }
