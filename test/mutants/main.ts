@@ -40,6 +40,7 @@ const PARTS: readonly Part[] = [
       "test/settlement/one-writer.test.ts",
       "test/providers/one-money-once.test.ts",
       "test/providers/money-of-one-account.test.ts",
+      "test/providers/statement-money.test.ts",
     ],
     servers: true,
   },
