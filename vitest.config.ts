@@ -29,6 +29,7 @@ const TIMED = [
   "test/stations/ownership.test.ts",
   "test/stations/slow-acknowledgements.test.ts",
   "test/chaos/service-faults.test.ts",
+  "test/gateway/people/kill-switches.test.ts",
   "test/gateway/missing-stations.test.ts",
   "test/gateway/device-access.test.ts",
   "test/clients/pace.test.ts",

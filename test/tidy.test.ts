@@ -281,6 +281,18 @@ const EXAMPLES: Record<string, Examples> = {
       ["services/db/migrations/0099_a.sql", "-- Unused since 0.4.0.\nalter table a drop column b;"],
     ],
   },
+  "migrations are not cited": {
+    rule: ban("migrations are not cited"),
+    refused: [
+      ["services/a.ts", "/** The function `f` (services/db/migrations/0017_f.sql). */"],
+      ["docs/a.md", "See `0017_f.sql`."],
+    ],
+    allowed: [
+      ["services/a.ts", "/** The function `f` (services/db/schema.sql). */"],
+      ["services/db/migrations/0099_a.sql", "-- Replaces the function of 0017_f.sql."],
+      ["test/a.test.ts", 'const made = "0017_f.sql"; // 0017_f.sql'],
+    ],
+  },
   "types are not switched off": {
     rule: ban("types are not switched off"),
     refused: [["services/bus/a.ts", "const x = y as any;"]],

@@ -1,6 +1,6 @@
 /** The contract as sentences, which the checks quote, and the table that shows which check covers which sentence. */
 import type { Check } from "./check.ts";
-import { EXEMPT_SECTIONS, EXEMPTIONS } from "./exempt.ts";
+import { EXEMPT_PARTS, EXEMPT_SECTIONS, EXEMPTIONS } from "./exempt.ts";
 
 export interface Sentence {
   /** The heading above the sentence. */
@@ -56,6 +56,14 @@ export function exemptionOf({ section, text }: Sentence): string | undefined {
 
 const cell = (text: string): string => text.replaceAll("|", "\\|");
 
+/** The checks of a sentence with the parts that they leave out, or the reason why it has none. */
+function coverageOf(sentence: Sentence, checks: readonly Check[]): string {
+  const ids = checks.filter((check) => holdsSentence(check, sentence)).map(({ id }) => `\`${id}\``);
+  if (ids.length === 0) return `none: it ${exemptionOf(sentence) ?? "?"}`;
+  const left = EXEMPT_PARTS.filter(({ text }) => sentence.text.includes(text));
+  return [ids.join(", "), ...left.map(({ text, reason }) => `none of "${text}": it ${reason}`)].join("; ");
+}
+
 /** The table of `docs/conformance.md`: each sentence with the checks that cover it, or with the reason why none does. */
 export function coverageTable(markdown: string, checks: readonly Check[]): string {
   const rows: string[] = [];
@@ -65,10 +73,7 @@ export function coverageTable(markdown: string, checks: readonly Check[]): strin
       heading = sentence.section;
       rows.push("", `### ${heading}`, "", "| sentence | checks |", "|---|---|");
     }
-    const ids = checks.filter((check) => holdsSentence(check, sentence)).map(({ id }) => `\`${id}\``);
-    rows.push(
-      `| ${cell(sentence.text)} | ${ids.length > 0 ? ids.join(", ") : `none: it ${exemptionOf(sentence) ?? "?"}`} |`,
-    );
+    rows.push(`| ${cell(sentence.text)} | ${coverageOf(sentence, checks)} |`);
   }
   return `${rows.join("\n").trim()}\n`;
 }

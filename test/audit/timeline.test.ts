@@ -46,7 +46,7 @@ describe("a timeline", () => {
     expect(sentencesOf(timeline)).toEqual([
       "no: Ada started to collect EUR 12.50 for order 7 by smart POS on Counter terminal.",
       "no: Counter terminal fetched the collection.",
-      "maybe: Counter terminal reported an approval, reference RRN-77, code 00; this is evidence and settles nothing.",
+      "maybe: Counter terminal reported an approval, reference RRN-77; this is evidence and settles nothing.",
       "maybe: Ada attested that the payment was received, reference RRN-77.",
       `yes: Order 7 was settled with EUR 12.50 as transaction ${transactionId}, reference RRN-77.`,
     ]);
@@ -84,7 +84,7 @@ describe("a timeline", () => {
     const timeline = await timelineOf(station, 201);
     expect(sentencesOf(timeline).slice(1)).toEqual([
       "no: Ada cancelled the collection.",
-      "maybe: Counter terminal reported an approval, reference RRN-77, code 00 after the collection had ended as cancelled; the report was refused and kept as evidence, because money may have moved.",
+      "maybe: Counter terminal reported an approval, reference RRN-77 after the collection had ended as cancelled; the report was refused and kept as evidence, because money may have moved.",
     ]);
     expect(timeline).toMatchObject({
       status: "cancelled",
@@ -111,7 +111,7 @@ describe("a timeline", () => {
     await station.report(211, { outcome: "reported_declined", providerReference: "", providerCode: "05" });
     const declined = await timelineOf(station, 211);
     expect(sentencesOf(declined).slice(3)).toEqual([
-      "no: Counter terminal reported a decline, code 05 after the collection had ended as cancelled; the report was refused and kept as evidence.",
+      "no: Counter terminal reported a decline after the collection had ended as cancelled; the report was refused and kept as evidence.",
       "no: After this report there is no sign left that money moved for this collection.",
     ]);
     expect(declined).toMatchObject({
@@ -156,7 +156,7 @@ describe("a timeline", () => {
     await station.collect(402, orderSnapshot(2));
     const timeline = await timelineOf(station, 401);
     expect(sentencesOf(timeline).slice(1)).toEqual([
-      "no: Counter terminal reported a decline, code 51; this is evidence and settles nothing.",
+      "no: Counter terminal reported a decline; this is evidence and settles nothing.",
       "no: The collection reached its deadline and expired.",
     ]);
     expect(timeline.entries.at(-1)?.actor).toEqual({ kind: "system", id: 0, name: "the system" });

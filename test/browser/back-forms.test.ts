@@ -73,7 +73,7 @@ describe("an answer that is lost", () => {
     await inDialog(page).getByText("An earlier click has made this already.").waitFor(SHOWN);
     await expectAccessible(page, "back-already-created");
     await page.keyboard.press("Escape");
-    await page.getByText("https://127.0.0.1:8443/once").waitFor({ timeout: 2_000 });
+    await page.getByText("https://127.0.0.1:8443/once").waitFor(SHOWN);
     const { webhook_endpoints: endpoints } = await owner.good<{ webhook_endpoints: unknown[] }>(
       "GET",
       `webhook-endpoints/?consumer_id=${fleet.consumerId}`,
@@ -98,7 +98,7 @@ describe("an answer that is lost", () => {
     await inDialog(page).getByText(perhapsDone).waitFor(SHOWN);
     await expectAccessible(page);
     await page.keyboard.press("Escape");
-    await page.getByText("nora@forms.example").waitFor({ timeout: 2_000 });
+    await page.getByText("nora@forms.example").waitFor(SHOWN);
 
     await addItem("Plum cake");
     await page.goto(`${system.baseUrl}/back/catalogue/`);
@@ -111,7 +111,7 @@ describe("an answer that is lost", () => {
     await remove.click(SHOWN);
     await inDialog(page).getByText(perhapsDone).waitFor(SHOWN);
     await page.keyboard.press("Escape");
-    await row.waitFor({ state: "detached", timeout: 2_000 });
+    await row.waitFor({ state: "detached", ...SHOWN });
     await page.context().close();
   });
 });

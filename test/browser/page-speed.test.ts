@@ -1,14 +1,19 @@
-/** How fast the pages are: the first paint when a signed-in person reloads a page, and a commit on the screen of a till. */
+/**
+ * How fast the pages are: the first paint when a signed-in person reloads a page, a commit on the screen of a till, and the
+ * display after an outage.
+ */
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLoginLink } from "../../services/bus/messages/login-links.ts";
 import { call } from "../../services/bus/operation.ts";
-import { logIn, newOrder } from "../support/people.ts";
+import { newCode } from "../support/devices.ts";
+import { logIn, newOrder, type Person } from "../support/people.ts";
 import { type LogIn, startSystem, type TestSystem } from "../support/system.ts";
 import { startBrowser } from "./chromium.ts";
 import { button, SHOWN, signIn } from "./till-steps.ts";
 
 const FIRST_PAINT_MS = 1_000;
+const BACK_MS = 3_000;
 /** Other work on the machine can only lengthen a load, so the best of them counts. */
 const LOADS = 3;
 /** The longest time from a commit of the station, before it is stored, to the frame that shows it. */
@@ -21,10 +26,11 @@ let system: TestSystem;
 let browser: Browser;
 let context: BrowserContext;
 let page: Page;
+let owner: Person;
 const operator = { email: "rita@sandbox.example", password: "a long enough password" };
 beforeAll(async () => {
   [system, browser] = await Promise.all([startSystem(), startBrowser()]);
-  const owner = await logIn(system.baseUrl, "backoffice", system.owner);
+  owner = await logIn(system.baseUrl, "backoffice", system.owner);
   await owner.good("POST", "users/", { body: { ...operator, name: "Rita", role: "reconciliation_operator" } });
   context = await browser.newContext({ locale: "en-GB" });
   page = await context.newPage();
@@ -97,6 +103,22 @@ test("a commit is on the screen within 100 ms", async () => {
   const rank = (share: number): number => Math.round(waits[Math.ceil(waits.length * share) - 1] ?? Number.NaN);
   process.stdout.write(`commit to pixel, ${COMMITS} commits: p50 ${rank(0.5)} ms, p99 ${rank(0.99)} ms\n`);
   expect(rank(SHARE)).toBeLessThanOrEqual(PIXEL_MS);
+});
+
+test("the service is back after an outage: the display shows its state within 3 s", async () => {
+  const station_id = system.sandbox.stations[0]?.stationId;
+  const body = { station_id, name: "Display of the outage", kind: "customer_display" };
+  const { device_id } = await owner.good<{ device_id: number }>("POST", "devices/", { body });
+  const display = await (await browser.newContext({ locale: "en-GB" })).newPage();
+  await display.goto(`${system.baseUrl}/display/#code=${await newCode(owner, device_id)}`);
+  await display.locator('[data-screen="idle"]').waitFor(SHOWN);
+  const offline = display.getByText("No connection").first();
+  await system.processes.gateway.kill9();
+  await offline.waitFor(SHOWN);
+  await system.processes.gateway.restart();
+  const backAtMs = performance.now();
+  await offline.waitFor({ state: "hidden", ...SHOWN });
+  expect(performance.now() - backAtMs).toBeLessThan(BACK_MS);
 });
 
 /** A script that records when a frame first shows each collection, and when it has disappeared. */

@@ -2,8 +2,11 @@
 import { beforeAll, expect, test } from "vitest";
 import { beatHeaders, bucketBeats } from "../../services/bus/beats.ts";
 import { type Bus, connectBus } from "../../services/bus/connection.ts";
+import { Delivered } from "../../services/bus/delivered.ts";
 import { openFeed } from "../../services/bus/feed.ts";
 import { BUS_LIMITS } from "../../services/bus/limits.ts";
+import { readDelivered } from "../../services/bus/messages/outbox.ts";
+import { serve } from "../../services/bus/operation.ts";
 import { Proofs } from "../../services/bus/proofs.ts";
 import { CREDENTIALS } from "../../services/bus/streams.ts";
 import { QUIET } from "../support/quiet-log.ts";
@@ -94,4 +97,27 @@ test("the connection is closed: no proof, and nothing is thrown", async () => {
   await other.close();
   expect(await feed.prove()).toBe(false);
   feed.stop();
+});
+
+test("a proof by what the relay has delivered: needs the newest entry, and a beat of the last 30 s", async () => {
+  let [read, beatAgeMs, requests] = [6, 1_000, 0];
+  const relay = serve({ nc: bus.nc, log: QUIET, queue: "relay" }, readDelivered, async () => {
+    requests += 1;
+    return { sequence: 7 };
+  });
+  const of = { bus, stream: `KV_${CREDENTIALS.name}`, sequence: () => read, beatAgeMs: () => beatAgeMs };
+  const delivered = new Delivered(of);
+  try {
+    await expect.poll(() => requests).toBeGreaterThan(1);
+    expect(delivered.ageMs()).toBe(Number.POSITIVE_INFINITY);
+    read = 7;
+    expect(delivered.ageMs()).toBeLessThan(Number.POSITIVE_INFINITY);
+    beatAgeMs = 30_000;
+    expect(delivered.ageMs()).toBeLessThan(Number.POSITIVE_INFINITY);
+    beatAgeMs = 30_001;
+    expect(delivered.ageMs()).toBe(Number.POSITIVE_INFINITY);
+  } finally {
+    delivered.stop();
+    await relay.drain();
+  }
 });

@@ -23,7 +23,8 @@ import {
   statusOf,
 } from "./broken-service.ts";
 
-const displayFields = ["order_display_number", "amount", "currency", "qr_payload", "intent_status", "server_time"];
+const orderFields = ["order_display_number", "amount", "currency", "intent_status"];
+const displayFields = [...orderFields, "qr_payload", "server_time"];
 const reportFields = ["outcome", "provider_reference", "provider_code", "reported_at"];
 const reportAfterEnd = (change: (body: Record<string, unknown>) => void) =>
   atReport(({ status, body }) => {
@@ -178,6 +179,13 @@ export const BROKEN_COLLECTIONS: readonly BrokenService[] = [
       if (body["status"] === "cancelled") body["status"] = "succeeded";
     }),
   ),
+  broken(
+    "an expired intent is called cancelled",
+    "report.after_expired",
+    reportAfterEnd((body) => {
+      if (body["status"] === "expired") body["status"] = "cancelled";
+    }),
+  ),
 
   // Standing and kill switches.
   broken(
@@ -212,10 +220,17 @@ export const BROKEN_COLLECTIONS: readonly BrokenService[] = [
   ...displayFields.map((field) =>
     broken(
       `the display has no ${field}`,
-      ["amount", "currency", "order_display_number", "intent_status"].includes(field)
-        ? "display.total"
-        : `display.${field}`,
+      orderFields.includes(field) ? "display.total" : `display.${field}`,
       goodAt("GET", "display/", (body) => delete body[field]),
+    ),
+  ),
+  ...orderFields.map((field) =>
+    broken(
+      `the idle display has no ${field}`,
+      `display.${field}`,
+      goodAt("GET", "display/", (body) => {
+        if (body["state"] === "idle") delete body[field];
+      }),
     ),
   ),
   broken(

@@ -108,6 +108,10 @@ export const BROKEN_ENTRANCES: readonly BrokenService[] = [
     acceptsAt("POST", "heartbeat/", 401, {}, hasCredential),
   ),
   broken("a revoked credential stays valid", "auth.revoked", acceptsAt("GET", "me/", 401, {}, hasCredential)),
+  broken("a sandbox has a provider config for real payments", "sandbox.parts", ({ path }, { body }) => {
+    if (!path.endsWith("/backoffice/v1/provider-configs/")) return;
+    for (const config of (body?.["provider_configs"] ?? []) as Record<string, unknown>[]) config["mode"] = "live";
+  }),
 
   // Snapshot, heartbeat, presence.
   ...snapshotFields.map((field) =>

@@ -13,6 +13,15 @@ import { KEEPING_SERVICES } from "./broken-rules.ts";
 import type { BrokenService } from "./broken-service.ts";
 import { BROKEN_SERVICES } from "./broken-services.ts";
 
+/** The checks that no service fails alone. */
+const NEVER_ALONE = [
+  // They begin what a later check is about.
+  "enroll.code_expires",
+  "expiry.begins",
+  // The check before them needs the right value of the field.
+  "snapshot.device_id",
+  "display.state",
+];
 /** How many of each kind a test run takes. Each day, it takes others. */
 const SHARE = 5;
 const KEEPING_SHARE = 1;
@@ -49,6 +58,11 @@ describe("the suite against a broken service", () => {
     expect(BROKEN_SERVICES.length).toBeGreaterThanOrEqual(60);
     expect(new Set(BROKEN_SERVICES.map(({ name }) => name)).size).toBe(BROKEN_SERVICES.length);
     for (const { caughtBy } of BROKEN_SERVICES) expect(chosen(CHECKS, [caughtBy]).at(-1)?.id ?? caughtBy).toBeTruthy();
+  });
+
+  it("each check that can fail alone: a broken service that it must notice", () => {
+    const noticing = new Set([...BROKEN_SERVICES.map(({ caughtBy }) => caughtBy), ...NEVER_ALONE]);
+    expect(CHECKS.map(({ id }) => id).filter((id) => !noticing.has(id))).toEqual([]);
   });
 
   it.concurrent.each(picked.map((service, index) => [service.name, service, index] as const))(

@@ -1,5 +1,7 @@
 /** Each sentence of the contract is covered by a check, or has a reason why no check can cover it. */
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import type { Check } from "../../clients/conformance/check.ts";
@@ -8,7 +10,7 @@ import { exemptionOf, holdsSentence, sentencesOf } from "../../clients/conforman
 import { hasTwoDecimals } from "../../clients/conformance/currencies.ts";
 import { DEVICE_CHECKS } from "../../clients/conformance/devices/checks.ts";
 import { conformanceDocument } from "../../clients/conformance/document.ts";
-import { EXEMPTIONS } from "../../clients/conformance/exempt.ts";
+import { EXEMPT_PARTS, EXEMPTIONS } from "../../clients/conformance/exempt.ts";
 import { newWire, Party, type SuiteAnswer } from "../../clients/conformance/http.ts";
 import { waitUntilFree } from "../../clients/conformance/one-run.ts";
 import { type FreshSandbox, World } from "../../clients/conformance/world.ts";
@@ -60,6 +62,16 @@ describe("the contract and the checks of the suite", () => {
       ).toBe(true);
   });
 
+  it("each exempt part of a sentence: in a sentence that a check covers, and in no quote", () => {
+    for (const { text } of EXEMPT_PARTS) {
+      const whole = sentences.find((sentence) => sentence.text.includes(text));
+      const covering = CHECKS.filter((check) => whole !== undefined && holdsSentence(check, whole));
+      expect(covering.length, text).toBeGreaterThan(0);
+      const quoting = covering.filter(({ quotes }) => quotes.some((quote) => quote.includes(text)));
+      expect(quoting.map(({ id }) => id)).toEqual([]);
+    }
+  });
+
   it("the table of checks in the documents: up to date; after a change run npm run coverage", () => {
     const { path, text } = conformanceDocument();
     expect(readFileSync(path, "utf8")).toBe(text);
@@ -89,15 +101,18 @@ describe("the currency of a sandbox", () => {
 describe("the companion of the suite on a slow network", () => {
   it("a collection long after its last heartbeat: it sends a heartbeat first", async () => {
     const sent: string[] = [];
-    const body = { token: "t", credential: "c", order_id: 1, intent_id: 2 };
-    vi.useFakeTimers({ toFake: ["performance"] });
-    vi.stubGlobal("fetch", async (url: string) => {
-      const operation = url.split("/").at(-2) ?? "";
+    const body = JSON.stringify({ token: "t", credential: "c", order_id: 1, intent_id: 2 });
+    const service = createServer((request, response) => {
+      const operation = request.url?.split("/").at(-2) ?? "";
       sent.push(operation);
-      return Response.json(body, { status: ["orders", "intents", "enroll"].includes(operation) ? 201 : 200 });
+      const status = ["orders", "intents", "enroll"].includes(operation) ? 201 : 200;
+      response.writeHead(status, { "content-type": "application/json" }).end(body);
     });
+    await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
+    const { port } = service.address() as AddressInfo;
+    vi.useFakeTimers({ toFake: ["performance"] });
     try {
-      const wire = newWire("http://127.0.0.1:9", new AbortController().signal);
+      const wire = newWire(`http://127.0.0.1:${port}`, new AbortController().signal);
       const sandbox = { stationId: 1, companionCode: "code", cashier: {} } as FreshSandbox;
       const world = new World(wire, new Party(wire, "owner", "/"), sandbox, "EUR");
       await world.logInCashier();
@@ -110,8 +125,9 @@ describe("the companion of the suite on a slow network", () => {
       await world.collect("smart_pos");
       expect(sent.join(" ")).toBe("orders intents orders intents heartbeat orders intents");
     } finally {
-      vi.unstubAllGlobals();
       vi.useRealTimers();
+      service.closeAllConnections();
+      service.close();
     }
   });
 });

@@ -189,7 +189,7 @@ describe("a report of the device's intent", () => {
     await cashier.good("POST", `stations/${stationId}/intents/${intentId}/attest/`);
     const timeline = await backoffice.good<Timeline>("GET", `intents/${intentId}/timeline/`);
     const reported = timeline.entries.find(({ type }) => type === "outcome_reported");
-    expect(reported?.sentence).toContain("reference SLIP \\u202e1\\u2066\\n2\\u0000\\ud800, code 5\\u202e1");
+    expect(reported?.sentence).toContain("reference SLIP \\u202e1\\u2066\\n2\\u0000\\ud800; this is evidence");
     expect(timeline.summary).toContain("reference SLIP \\u202e1\\u2066\\n2\\u0000\\ud800");
     for (const text of [timeline.summary, ...timeline.entries.map(({ sentence }) => sentence)])
       expect(text).not.toMatch(UNSAFE);

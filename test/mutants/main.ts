@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { Random } from "../chaos/random.ts";
 import { commandOptions } from "../support/command-options.ts";
 import { changesOf, lineOf } from "./change.ts";
-import { sqlChangesOf, sqlFunctionIn } from "./sql-change.ts";
+import { migrationOf, sqlChangesOf, sqlFunctionIn } from "./sql-change.ts";
 import { copyCheckout, type Mutant, refusedByCompiler, type TestsOf, tryMutants } from "./trial.ts";
 
 interface Part extends TestsOf {
   readonly group: "machines" | "seam" | "signatures";
   readonly files: readonly string[];
-  /** The functions to change, in a file of SQL. */
+  /** The SQL functions to change. */
   readonly functions?: readonly string[];
 }
 
@@ -30,11 +30,7 @@ const PARTS: readonly Part[] = [
   },
   {
     group: "seam",
-    files: [
-      "services/settlement/payment-seam.ts",
-      "services/settlement/sql/payment-seam.ts",
-      "services/db/migrations/0025_issues.sql",
-    ],
+    files: ["services/settlement/payment-seam.ts", "services/settlement/sql/payment-seam.ts"],
     functions: ["settle_intent", "names_of_settlement"],
     tests: [
       "test/settlement/payment-seam.test.ts",
@@ -44,6 +40,7 @@ const PARTS: readonly Part[] = [
       "test/settlement/one-writer.test.ts",
       "test/providers/one-money-once.test.ts",
       "test/providers/money-of-one-account.test.ts",
+      "test/providers/statement-money.test.ts",
     ],
     servers: true,
   },
@@ -110,21 +107,24 @@ const {
 });
 
 function mutantsOf({ files, functions = [] }: Part): Omit<Mutant, "id">[] {
-  return files
+  const ofFunctions = functions.flatMap((name): Omit<Mutant, "id">[] => {
+    const file = migrationOf(CHECKOUT, name);
+    if (!file.includes(part)) return [];
+    const migration = readFileSync(join(CHECKOUT, file), "utf8");
+    const facts = { file, unseen: sqlFunctionIn(migration, name) };
+    return sqlChangesOf(migration, name).map((change) => ({ ...change, ...facts, line: lineOf(migration, change) }));
+  });
+  const ofFiles = files
     .filter((file) => file.includes(part))
     .flatMap((file): Omit<Mutant, "id">[] => {
       const program = readFileSync(join(CHECKOUT, file), "utf8");
-      if (file.endsWith(".sql"))
-        return functions.flatMap((name) => {
-          const facts = { file, unseen: sqlFunctionIn(program, name) };
-          return sqlChangesOf(program, name).map((change) => ({ ...change, ...facts, line: lineOf(program, change) }));
-        });
       // Tests also run the verifiers as programs.
       const isProgram = file.endsWith(".mjs");
       const facts = { file, unseen: isProgram ? ("process" as const) : undefined };
       const changes = changesOf(program, isProgram ? "js" : "ts");
       return changes.map((change) => ({ ...change, ...facts, line: lineOf(program, change) }));
     });
+  return [...ofFiles, ...ofFunctions];
 }
 
 interface Row {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { changesOf, lineOf, withSwitches } from "./change.ts";
-import { sqlChangesOf, sqlFunctionIn } from "./sql-change.ts";
+import { migrationOf, sqlChangesOf, sqlFunctionIn } from "./sql-change.ts";
 import { tryMutants } from "./trial.ts";
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
@@ -74,12 +74,16 @@ test("a program with every mutant switched off: behaves as before", async () => 
   expect([isAdult(18), isAdult(17), shout(" a ")]).toEqual([true, false, "a"]);
 });
 
-test("an SQL function: its changes are inside its body, and outside comments", () => {
-  const file = join(CHECKOUT, "services/db/migrations/0025_issues.sql");
-  const migration = readFileSync(file, "utf8");
-  const { start, end } = sqlFunctionIn(migration, "settle_intent");
-  const changes = sqlChangesOf(migration, "settle_intent");
-  expect(changes.length).toBeGreaterThan(60);
+test.each([
+  ["settle_intent", 60],
+  ["names_of_settlement", 15],
+])("the SQL function %s: its changes are in the body that the database has, outside comments", (name, least) => {
+  const migration = readFileSync(join(CHECKOUT, migrationOf(CHECKOUT, name)), "utf8");
+  const { start, end } = sqlFunctionIn(migration, name);
+  const [, body = ""] = migration.slice(start, end).split("$$");
+  expect(readFileSync(join(CHECKOUT, "services/db/schema.sql"), "utf8")).toContain(body);
+  const changes = sqlChangesOf(migration, name);
+  expect(changes.length).toBeGreaterThan(least);
   for (const change of changes) {
     expect(change.start).toBeGreaterThan(start);
     expect(change.end).toBeLessThan(end);

@@ -1,4 +1,6 @@
-/** Small changes of an SQL function, and where the function is in a migration. */
+/** Small changes of an SQL function, and where the function is in the migrations. */
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Change } from "./change.ts";
 
 const RULES: readonly (readonly [RegExp, string])[] = [
@@ -19,6 +21,16 @@ const RULES: readonly (readonly [RegExp, string])[] = [
   [/ (?:for update|desc|on conflict do nothing|limit 1|distinct)\b/g, " "],
   [/(?<=\n) *(?:(?:perform|insert|update|return)\b|[a-z_]+ :=)[^;]*;/g, " null;"],
 ];
+
+/** The last migration that makes the function: the database has the function as it is there. */
+export function migrationOf(checkout: string, name: string): string {
+  const defines = new RegExp(`^create (?:or replace )?function ${name}\\(`, "m");
+  const last = globSync("services/db/migrations/*.sql", { cwd: checkout })
+    .toSorted()
+    .findLast((file) => defines.test(readFileSync(join(checkout, file), "utf8")));
+  if (last === undefined) throw new Error(`No migration makes an SQL function ${name}.`);
+  return last;
+}
 
 /** From `create` to the end of the function that the migration makes. */
 export function sqlFunctionIn(migration: string, name: string): { readonly start: number; readonly end: number } {

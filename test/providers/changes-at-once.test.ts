@@ -9,6 +9,7 @@ import { PROVIDER_LIMITS } from "../../services/providers/limits.ts";
 import { choose, lockFilial, takeMarkedStations } from "../../services/providers/sql/choices.ts";
 import { changeProviderConfig } from "../../services/providers/sql/configs.ts";
 import { emvcoSettings } from "../support/emvco-settings.ts";
+import { isLockAwaited } from "../support/held-locks.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { type Place, type ProvidersWorld, refusalOf, startProvidersWorld } from "./providers-world.ts";
 
@@ -44,13 +45,6 @@ async function addStation({ organizationId, filialId }: Place): Promise<number> 
   return row.station_id;
 }
 
-/** Whether a session of this database waits for a lock. */
-async function isLockAwaited(): Promise<boolean> {
-  const rows = await world.database`
-    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-  return rows.length > 0;
-}
-
 describe("two changes of one filial", () => {
   test("at once: they run one after the other, and the second sees the result of the first", async () => {
     const { place, first, second } = await twoDisabled();
@@ -63,7 +57,7 @@ describe("two changes of one filial", () => {
       await choose(sql, { filialId, mode: "test", configId: first });
       refused = refusalOf(setStatus(place, second, "active"));
       refused.catch(() => undefined);
-      await waitFor("the second change waits", isLockAwaited);
+      await waitFor("the second change waits", () => isLockAwaited(world.database));
     });
     expect(await refused).toMatchObject({ code: "conflict", detail: expect.stringContaining("active test config") });
     const { configs } = await world.ask(configMessages.listProviderConfigs, { caller: place.owner, filialId });
@@ -98,7 +92,7 @@ describe("a change while another process notifies a station of its filial", () =
         const taken = await takeMarkedStations(sql, PROVIDER_LIMITS.stationsPerAnnouncement);
         if (!taken.some(({ station_id }) => station_id === stationId)) return;
         changing = world.ask(configMessages.changeProviderConfig, { caller: place.owner, configId, name: "Renamed" });
-        await waitFor("the change waits", isLockAwaited);
+        await waitFor("the change waits", () => isLockAwaited(world.database));
         throw failed;
       });
       return announcing.then(
@@ -127,7 +121,7 @@ describe("the audit log", () => {
         isAnswered = true;
       });
       await create(elsewhere);
-      await waitFor("the config waits", async () => isAnswered || (await isLockAwaited()));
+      await waitFor("the config waits", async () => isAnswered || (await isLockAwaited(world.database)));
       expect(isAnswered).toBe(false);
     });
     await created;

@@ -1,6 +1,9 @@
 /** A payment settles one order, with any reports of its provider and any simultaneous actions of operators. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { moneyKey, moneyName } from "../../services/bus/messages/intents.ts";
+import { moneyKey, moneyName, settleIntent } from "../../services/bus/messages/intents.ts";
+import { resolveIssue } from "../../services/issues/sql/issues.ts";
+import { lockSettledMoney } from "../../services/providers/sql/payments.ts";
+import { isLockAwaited } from "../support/held-locks.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { paidBody } from "./emvco-callback.ts";
 import { Scenes } from "./emvco-scene.ts";
@@ -234,5 +237,62 @@ describe("a closed payment", () => {
     expect(refusal.detail).toBe(`This money was dealt with and closed as issue ${unmatched.issueId}.`);
     await scenes.pay(scene, { currency: "USD" });
     expect(await scenes.issuesOf(scene.place)).toHaveLength(2);
+  });
+});
+
+describe("a settlement and a closing of the same payment at once", () => {
+  /** The station has refused the payment, and its collection is over, so that the issue can be closed. */
+  async function openRefused() {
+    const scene = await scenes.open();
+    const { intentId, orderId, amountMinor, currency } = scene.intent;
+    world.stations.answer(intentId, "provider_confirm", { ok: false, code: "order_changed" });
+    await scenes.pay(scene);
+    expect(await scenes.taskEnd(scene.intent, "confirm")).toBe("settlement_refused");
+    await world.database`
+      update provider_payments set expires_at = now() - interval '1 day' where intent_id = ${intentId}`;
+    const issue = await scenes.onlyIssueOf(scene.place);
+    const { stationId } = scene.place;
+    const name = moneyName(issue.providerReference, "");
+    const attested = { attestationId: "attest", reference: "T", attestedBy: 0, moneyKey: moneyKey({ ...scene, name }) };
+    const request = { intentId, stationId, orderId, amountMinor, currency, route: "dynamic_qr", ...attested } as const;
+    return { scene, issue, name, request };
+  }
+
+  /** Asks the service for something that must wait for the open transaction. */
+  async function waiting<T>(ask: () => Promise<T>): Promise<{ readonly answer: Promise<T> }> {
+    let isAnswered = false;
+    const answer = ask().finally(() => {
+      isAnswered = true;
+    });
+    answer.catch(() => undefined);
+    await waitFor("the service waits", async () => isAnswered || (await isLockAwaited(world.database)));
+    expect(isAnswered).toBe(false);
+    return { answer };
+  }
+
+  test("the settlement waits for the closing, and settles nothing", async () => {
+    const { scene, issue, name, request } = await openRefused();
+    const settling = await world.database.begin(async (sql) => {
+      await lockSettledMoney(sql, name);
+      const asked = await waiting(() => world.ask(settleIntent, request));
+      const by = scene.place.operator.userId;
+      const closed = { status: "closed", by, reason: "paid back", orderId: null, transactionId: null } as const;
+      await resolveIssue(sql, issue.issueId, closed);
+      return asked;
+    });
+    expect(await settling.answer).toEqual({ settled: false, code: "money_already_used" });
+    expect(await scenes.salesOf(scene.intent)).toEqual([]);
+  });
+
+  test("the closing waits for the settlement, and is refused", async () => {
+    const { scene, issue, request } = await openRefused();
+    const closing = await world.database.begin(async (sql) => {
+      await sql`
+        select settle_intent(${request.intentId}, 'attest', ${request.stationId}, ${request.orderId}, 'dynamic_qr',
+          ${request.amountMinor}, ${request.currency}, 'T', 0, ${request.moneyKey})`;
+      return await waiting(() => refusalOf(scenes.close(scene.place, issue)));
+    });
+    expect(await closing.answer).toMatchObject({ code: "conflict", reason: "money_has_paid" });
+    expect(await scenes.salesOf(scene.intent)).toHaveLength(1);
   });
 });

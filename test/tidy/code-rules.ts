@@ -77,6 +77,12 @@ export const BANS: Record<string, Ban> = {
     reads: "everything",
     because: "but processes of the version before run on this schema; add now, and remove a version later.",
   },
+  "migrations are not cited": {
+    pattern: /\b\d{4}_\w+\.sql\b/,
+    in: (file) => (isProductCode(file) || file.path.endsWith(".md")) && file.path !== "CHANGELOG.md",
+    reads: "code and comments",
+    because: "but a later migration may replace what it made; cite `services/db/schema.sql`, which has the result.",
+  },
   "machines have no clock": {
     pattern: /\bDate\.now\b|\bnew Date\(\s*\)|\bDate\(\s*\)|\bperformance\b/,
     in: (file) => isMachine(file) && isCode(file),

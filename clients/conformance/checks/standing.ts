@@ -80,7 +80,7 @@ export const standingChecks: readonly Check[] = [
     id: "kill_switch.device",
     capability,
     after: ["standing.report_refused"],
-    quotes: ["Kill switches apply to devices; cash keeps collecting through a platform freeze."],
+    quotes: ["Kill switches apply to devices"],
     async run(world) {
       const path = `devices/${world.sandbox.companionId}`;
       await whileBlocked(world, [`${path}/freeze/`, `${path}/unfreeze/`], () => expectBlocked(world, "device_frozen"));
@@ -90,7 +90,7 @@ export const standingChecks: readonly Check[] = [
     id: "kill_switch.station",
     capability,
     after: ["standing.report_refused"],
-    quotes: ["Kill switches apply to devices; cash keeps collecting through a platform freeze."],
+    quotes: ["Kill switches apply to devices"],
     async run(world) {
       const path = `stations/${world.sandbox.stationId}`;
       await whileBlocked(world, [`${path}/freeze/`, `${path}/unfreeze/`], async () => {

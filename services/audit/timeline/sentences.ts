@@ -125,7 +125,7 @@ export function describeStep(event: AuditEvent, facts: TimelineFacts): StepDescr
     case "intent_presented":
       return no(`${deviceOf(event, facts, step.deviceId)} fetched the collection.`);
     case "outcome_reported": {
-      const sentence = `${deviceOf(event, facts, step.deviceId)} reported ${OUTCOMES[step.outcome]}${details(step)}; this is evidence and settles nothing.`;
+      const sentence = `${deviceOf(event, facts, step.deviceId)} reported ${OUTCOMES[step.outcome]}${withReference(step.providerReference)}; this is evidence and settles nothing.`;
       return { sentence, moneyMoved: MONEY_BY_OUTCOME[step.outcome] };
     }
     case "late_evidence_kept": {
@@ -136,7 +136,7 @@ export function describeStep(event: AuditEvent, facts: TimelineFacts): StepDescr
         ? `after the collection had ended as ${step.status}`
         : `while the collection was ${step.status}`;
       const why = blocked === "" ? "" : `, although ${BLOCKS[blocked]}`;
-      const sentence = `${deviceOf(event, facts, step.deviceId)} reported ${OUTCOMES[step.outcome]}${details(step)} ${when}${why}; the report was refused and kept as evidence${consequence}.`;
+      const sentence = `${deviceOf(event, facts, step.deviceId)} reported ${OUTCOMES[step.outcome]}${withReference(step.providerReference)} ${when}${why}; the report was refused and kept as evidence${consequence}.`;
       return { sentence, moneyMoved };
     }
     case "settlement_started":
@@ -251,11 +251,6 @@ function deviceOf(event: AuditEvent, facts: TimelineFacts, deviceId: number): st
   const name =
     event.actor.kind === "device" && event.actor.name !== "" ? event.actor.name : deviceName(facts, deviceId);
   return sentenceStart(name);
-}
-
-function details(report: { readonly providerReference: string; readonly providerCode: string }): string {
-  const code = report.providerCode === "" ? "" : `, code ${quoted(report.providerCode)}`;
-  return `${withReference(report.providerReference)}${code}`;
 }
 
 export const ROUTE_NAMES: Readonly<Record<Route, string>> = {

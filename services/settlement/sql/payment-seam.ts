@@ -21,7 +21,7 @@ type SeamAnswer =
 
 /**
  * Settles an intent against its order, or returns why not: one round trip, one transaction. The rules are in the
- * function `settle_intent` (services/db/migrations/0017_settle_intent.sql), which alone writes `transactions`.
+ * function `settle_intent` (services/db/schema.sql), which alone writes `transactions`.
  */
 export async function settleIntent(
   database: Database,

@@ -6,6 +6,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { DEVICE_CHECKS } from "../../../clients/conformance/devices/checks.ts";
 import type { DeviceUnderTest } from "../../../clients/conformance/devices/device.ts";
 import { runDeviceSuite } from "../../../clients/conformance/devices/device-suite.ts";
 import type { DeviceKind } from "../../../clients/conformance/devices/device-world.ts";
@@ -27,6 +28,8 @@ const SEED = Number(process.env.CONFORMANCE_SEED ?? Math.floor(Date.now() / 86_4
 const parts = Math.ceil(BROKEN_DEVICES.length / SHARE);
 const picked = isWhole ? BROKEN_DEVICES : BROKEN_DEVICES.filter((_, index) => index % parts === SEED % parts);
 const RUN_MS = 600_000;
+/** Each device that polls fetches its collection. One that does not poll fails checks of other capabilities, too. */
+const NEVER_ALONE = "device.takes_collection";
 
 /** The checks of a good device in a test run: those that wait for a few polls at most. */
 const QUICK: Readonly<Record<DeviceKind, readonly string[]>> = {
@@ -93,6 +96,12 @@ describe("the suite against a broken device", () => {
   it("the broken devices: at least twenty, each with a unique name", () => {
     expect(BROKEN_DEVICES.length).toBeGreaterThanOrEqual(20);
     expect(new Set(BROKEN_DEVICES.map(({ name }) => name)).size).toBe(BROKEN_DEVICES.length);
+  });
+
+  it("each check that can fail alone: a broken device that it must find", () => {
+    const finding = new Set([...BROKEN_DEVICES.map(({ caughtBy }) => caughtBy), NEVER_ALONE]);
+    const ids = Object.values(DEVICE_CHECKS).flatMap((checks) => checks.map(({ id }) => id));
+    expect(ids.filter((id) => !finding.has(id))).toEqual([]);
   });
 
   it.concurrent.each(picked.map((device) => [device.name, device] as const))(

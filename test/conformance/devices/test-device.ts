@@ -5,6 +5,8 @@ import type { DeviceUnderTest, PaymentAct, Shown } from "../../../clients/confor
 export type Flaw =
   | "claims its code twice"
   | "sends chunked bodies"
+  | "sends a request without its credential"
+  | "keeps its first credential"
   | "claims a code at each start"
   | "continues after 401"
   | "sends no heartbeat"
@@ -56,6 +58,7 @@ export abstract class TestDevice<TFlaw extends string> implements DeviceUnderTes
     Object.assign(this.stored, { baseUrl, code });
     await this.#claim();
     if (this.flaw === "claims its code twice") await this.#claim();
+    if (this.flaw === "sends a request without its credential") await this.send("GET", "me/");
     this.#start();
   }
 
@@ -92,11 +95,14 @@ export abstract class TestDevice<TFlaw extends string> implements DeviceUnderTes
     const signal = this.#power.signal;
     const waitMs = (this.#notBeforeMs.get(operation) ?? 0) - performance.now();
     if (waitMs > 0) await delay(waitMs, undefined, { signal });
+    // An additional request, because presence needs the heartbeats and the polls.
+    const isAnonymous =
+      operation === "enroll/" || (operation === "me/" && this.flaw === "sends a request without its credential");
     try {
       const response = await fetch(`${this.stored.baseUrl}/api/payments/v1/devices/${operation}`, {
         method,
         headers: {
-          ...(operation === "enroll/" ? {} : { authorization: `Bearer ${this.stored.credential}` }),
+          ...(isAnonymous ? {} : { authorization: `Bearer ${this.stored.credential}` }),
           ...(options.etag ? { "if-none-match": options.etag } : {}),
           ...(options.json ? { "content-type": "application/json" } : {}),
         },
@@ -132,7 +138,8 @@ export abstract class TestDevice<TFlaw extends string> implements DeviceUnderTes
 
   async #claim(): Promise<void> {
     const answer = await this.send("POST", "enroll/", { json: { code: this.stored.code } });
-    if (answer?.status === 201) this.stored.credential = String(answer.json["credential"]);
+    const isKept = this.stored.credential !== "" && this.flaw === "keeps its first credential";
+    if (answer?.status === 201 && !isKept) this.stored.credential = String(answer.json["credential"]);
   }
 
   #start(): void {

@@ -3,12 +3,14 @@ import type { Shown } from "../../../clients/conformance/devices/device.ts";
 import { type Answer, TestDevice } from "./test-device.ts";
 
 export type DisplayFlaw =
+  | "shows nothing while idle"
   | "rounds the amount"
   | "shows nothing for an unchanged total"
   | "keeps showing paid without answers"
   | "polls rarely"
   | "shows no state with fields that it does not know"
   | "shows nothing by another clock"
+  | "shows no state with a strong ETag"
   | "shows nothing of a slow body"
   | "never shows paid"
   | "shows paid with 0.00"
@@ -69,6 +71,8 @@ export class TestDisplay extends TestDevice<DisplayFlaw> {
       return;
     const isOld = Math.abs(Date.parse(serverTime ?? "") - Date.now()) > CLOCK_MS;
     if (this.flaw === "shows nothing by another clock" && isOld) return;
+    if (this.flaw === "shows no state with a strong ETag" && !answer.etag.startsWith("W/")) return;
+    if (this.flaw === "shows nothing while idle" && state === "idle") return void (this.#shown = NOTHING);
     if (this.flaw === "never shows paid" && state === "paid") return;
     if (this.flaw === "keeps showing a total" && this.#shown.state === "total" && state === "idle") return;
     if (this.flaw === "keeps showing a QR code" && this.#shown.state === "qr") return;
