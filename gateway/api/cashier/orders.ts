@@ -128,7 +128,7 @@ type OrderJson = z.infer<typeof orderSchema>;
 
 /**
  * An order in JSON. Its unclear collections come from `station`. Without a station the list is empty: only the answer to a
- * change may leave it out.
+ * change may leave it out, and a repetition of the change is answered like the first one.
  */
 export function orderJson(order: orders.Order, station?: StationState): OrderJson {
   const unclear = station === undefined ? [] : unclearCollections(station);
@@ -182,16 +182,14 @@ export function orderLinesOf({ lines }: z.infer<typeof orderLinesBodySchema>, cu
 }
 
 const openOrder: SessionHandler<z.infer<typeof orderLinesBodySchema>> = async (context) => {
-  const station = await ownStation(context);
-  const { stationId, currency } = station;
+  const { stationId, currency } = await ownStation(context);
   const { order } = await context.deps.bus.call(orders.openOrder, {
     caller: context.caller,
     stationId,
     lines: orderLinesOf(context.body, currency),
     idempotencyKey: idempotencyKey(context) && sessionCommandId(context, "order_open", stationId),
   });
-  // A repetition answers with an order that may have had collections since.
-  return created(orderJson(order, station));
+  return created(orderJson(order));
 };
 
 const listOrders: SessionHandler<undefined, z.infer<typeof ordersQuerySchema>> = async (context) => {
