@@ -98,9 +98,10 @@ export function attestIntent(state: StationState, command: Command<"intent_attes
   const reference = inheritedReference(intent) || (command.reference ?? "").trim();
   if (intent.route === "attested_terminal" && reference === "")
     return refuse("reference_required", { status: wireStatus(intent.status) });
-  // A confirmation of one reference does not count for another one, which a device has reported meanwhile.
+  // A confirmation does not count for the reference of a report that came after it.
+  const { reportCount } = intent;
   const isConfirmed =
-    command.confirmsReferenceAlreadyUsed === true && (command.confirmedReference ?? reference) === reference;
+    command.confirmsReferenceAlreadyUsed === true && (command.confirmedReportCount ?? reportCount) === reportCount;
   const confirmed = isConfirmed ? { confirmsReferenceAlreadyUsed: true as const } : {};
   const attestation: Attestation = {
     by: "cashier",

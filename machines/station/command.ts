@@ -60,8 +60,8 @@ export type StationCommand =
       readonly reference?: string | undefined;
       /** The cashier knows that the reference has settled another order, and attests anyway. */
       readonly confirmsReferenceAlreadyUsed?: boolean | undefined;
-      /** The reference that the cashier confirms. A device may have reported another one meanwhile. */
-      readonly confirmedReference?: string | undefined;
+      /** The number of reports that the cashier knew. A later report may have another reference. */
+      readonly confirmedReportCount?: number | undefined;
       /** The cashier knows that earlier collections of this order may have moved money, and attests anyway. */
       readonly confirmsMoneyMayHaveMoved?: boolean | undefined;
     }

@@ -301,8 +301,8 @@ describe("a companion that reports late", () => {
     await page.route(/\/attest\/$/, (route) => route.fulfill({ status: 503, json: busy }), { times: 1 });
     const sent = page.waitForRequest(/\/attest\/$/);
     await click(page, "One payment covers both: settle");
-    // The service compares any other reference that is reported before this request arrives.
-    expect((await sent).postDataJSON()).toMatchObject({ confirmed_reference: "RRN-31" });
+    // The service compares the reference of any report that comes before this request arrives.
+    expect((await sent).postDataJSON()).toMatchObject({ confirmed_report_count: 1 });
     await isShown(page, "The service has too much to do at the moment.");
     await accept("RRN-32", "second");
     await isShown(page, "RRN-32");

@@ -208,12 +208,12 @@ export class Scenario {
       more.key,
     );
   }
-  attests(more: Sending & { reference?: string; confirms?: boolean | string; confirmsMoney?: boolean } = {}): this {
+  attests(more: Sending & { reference?: string; confirms?: boolean | number; confirmsMoney?: boolean } = {}): this {
     const { intentId = this.#intents, reference, confirmsMoney: confirmsMoneyMayHaveMoved } = more;
-    const confirmedReference = typeof more.confirms === "string" ? more.confirms : undefined;
+    const confirmedReportCount = typeof more.confirms === "number" ? more.confirms : undefined;
     const confirmsReferenceAlreadyUsed =
-      confirmedReference === undefined ? (more.confirms as boolean | undefined) : true;
-    const confirms = { confirmsReferenceAlreadyUsed, confirmedReference, confirmsMoneyMayHaveMoved };
+      confirmedReportCount === undefined ? (more.confirms as boolean | undefined) : true;
+    const confirms = { confirmsReferenceAlreadyUsed, confirmedReportCount, confirmsMoneyMayHaveMoved };
     const command = { type: "intent_attest", intentId, reference, ...confirms } as const;
     return this.send(command, more.by ?? CASEY, more.key);
   }

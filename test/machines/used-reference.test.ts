@@ -66,12 +66,14 @@ describe("an attestation whose reference has settled an order before", () => {
   });
 
   it.each([
-    ["the confirmed reference", "RRN-1", true],
-    ["another reference, reported meanwhile", "RRN-2", undefined],
-  ] as const)("the confirmation arrives when %s is in force", (_what, reference, confirmed) => {
-    const counter = aFetchedCounter().reports("reported_success", { reference, key: "51:report:a" });
-    const { intent } = counter.attests({ confirms: "RRN-1" });
-    expect(intent?.attestation).toMatchObject({ reference });
+    ["as many reports as the cashier knew", 2, true],
+    ["a report that the cashier did not know", 1, undefined],
+  ] as const)("the confirmation arrives when there are %s", (_what, known, confirmed) => {
+    const counter = aFetchedCounter()
+      .reports("reported_success", { reference: "RRN-1", key: "51:report:a" })
+      .reports("reported_success", { reference: "RRN-2", key: "51:report:b" });
+    const { intent } = counter.attests({ confirms: known });
+    expect(intent?.attestation).toMatchObject({ reference: "RRN-2" });
     expect(intent?.attestation?.confirmsReferenceAlreadyUsed).toBe(confirmed);
   });
 

@@ -51,9 +51,9 @@ const attestBodySchema = z
       description:
         "The reference has settled another order (error `reference_already_used`): with true, the order is settled anyway, and the timeline names the person who decided this. A confirmed attestation is a separate command, so it may have the `Idempotency-Key` of the refused one.",
     }),
-    confirmed_reference: z.string().trim().min(1).max(LIMITS.referenceCharacters).optional().meta({
+    confirmed_report_count: z.int().min(0).optional().meta({
       description:
-        "The reference for which `confirms_reference_already_used` counts. On `smart_pos`, a device may report another reference before the confirmation arrives: it is then compared like a first one. Without this field, the confirmation counts for every reference.",
+        "The `report_count` of the intent when the person confirmed with `confirms_reference_already_used`. A device may send another report before the confirmation arrives: then the confirmation does not count, and the reference in force is compared like a first one. Without this field, the confirmation counts for every reference.",
     }),
     confirms_money_may_have_moved: z.boolean().optional().meta({
       description:
@@ -153,7 +153,7 @@ const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = async (co
   const {
     reference,
     confirms_reference_already_used: confirms,
-    confirmed_reference: confirmedReference,
+    confirmed_report_count: confirmedReportCount,
     confirms_money_may_have_moved: confirmsMoneyMayHaveMoved,
   } = body;
   const response = await deps.bus.command(stationId, {
@@ -165,7 +165,7 @@ const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = async (co
       intentId,
       reference,
       confirmsReferenceAlreadyUsed: confirms,
-      confirmedReference,
+      confirmedReportCount,
       confirmsMoneyMayHaveMoved,
     },
   });

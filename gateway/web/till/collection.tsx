@@ -135,10 +135,10 @@ function Decision({ stationId, intent, because }: CollectionProps) {
     if (confirms.confirms_reference_already_used === true) confirmed.value = inForce;
     const isConfirmed = confirmed.value === inForce;
     const confirmations = { ...(isConfirmed ? { confirms_reference_already_used: true } : {}), ...confirms };
-    // A device may report another reference before this request arrives: the confirmation does not count for it.
-    const ofReference = isConfirmed ? { confirmed_reference: inForce } : {};
+    // A device may send another report before this request arrives: the confirmation does not count for its reference.
+    const known = isConfirmed ? { confirmed_report_count: intent.report_count } : {};
     const typed = reference.value.trim();
-    const body = { ...confirmations, ...ofReference, ...(typed === "" ? {} : { reference: typed }) };
+    const body = { ...confirmations, ...known, ...(typed === "" ? {} : { reference: typed }) };
     const key = `${settling.key}${Object.keys(confirmations).join("-")}`;
     const result = await call("POST /api/cashier/v1/stations/{station_id}/intents/{intent_id}/attest/", {
       path,

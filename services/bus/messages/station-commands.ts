@@ -172,7 +172,7 @@ const command = z.discriminatedUnion("type", [
     intentId: id,
     reference: text.optional(),
     confirmsReferenceAlreadyUsed: z.boolean().optional(),
-    confirmedReference: text.optional(),
+    confirmedReportCount: z.int().min(0).optional(),
     confirmsMoneyMayHaveMoved: z.boolean().optional(),
   }),
   z.object({ type: z.literal("intent_cancel"), intentId: id }),
