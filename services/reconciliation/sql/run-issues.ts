@@ -206,7 +206,7 @@ export async function raiseDifferences(sql: Transaction, scope: RunScope): Promi
       c.on_date, c.amount_minor, c.currency
     from run_candidates c join issues i on i.account_key = c.account_key and i.kind = c.kind and i.subject_key = c.subject_key
       and coalesce(i.station_id, 0) = coalesce(c.station_id, 0) and i.superseded_by is null
-    -- Of several rows with one identity, the one that counts for its issue. Of several issues, the one that was raised.
+    -- Of several rows with one identity, the one that counts for its issue; of several issues, the one with its evidence.
     order by c.kind, c.subject_key, coalesce(c.station_id, 0), c.amount_minor, c.currency, c.evidence_status, c.evidence_type, c.evidence,
       i.evidence_hash = issue_evidence_hash(c.amount_minor, c.currency, c.evidence_status, c.evidence_type) desc, i.generation desc`;
   const ended = await endIssues(sql, {
