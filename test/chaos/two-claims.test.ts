@@ -4,6 +4,7 @@
  */
 import { Agent, type IncomingMessage, request } from "node:http";
 import { text as readText } from "node:stream/consumers";
+import { setTimeout as delay } from "node:timers/promises";
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type GatewayProcess, startGatewayProcess } from "../gateway/gateway-process.ts";
@@ -21,6 +22,9 @@ const ENROLL = "/api/payments/v1/devices/enroll/";
 const CODES_PER_KIND = 8;
 /** A station has up to sixteen devices. */
 const DEVICES_PER_STATION = 12;
+const REPEAT_AFTER_MS = 1_000;
+/** Longer than a busy machine delays the gateway. */
+const SERVED_MS = 10_000;
 
 let system: TestSystem;
 let second: GatewayProcess;
@@ -113,11 +117,21 @@ describe("codes that cannot be claimed", () => {
     return { status: answer.statusCode ?? 0, rawHeaders: answer.rawHeaders, text: await readText(answer) };
   }
 
+  /** On a busy machine the gateway may refuse a guess before it reads the code. A client then repeats it. */
+  async function servedGuess(code: string): ReturnType<typeof guess> {
+    const repeatUntilMs = performance.now() + SERVED_MS;
+    for (;;) {
+      const answer = await guess(code);
+      if (answer.status !== 503 || performance.now() > repeatUntilMs) return answer;
+      await delay(REPEAT_AFTER_MS);
+    }
+  }
+
   it("all kinds: the same bytes of headers and body, except the request id and the date", async () => {
     const seen = new Map<string, Kind>();
     for (const [kind, ofKind] of Object.entries(codes) as [Kind, string[]][]) {
       for (const code of ofKind) {
-        const { status, rawHeaders, text } = await guess(code);
+        const { status, rawHeaders, text } = await servedGuess(code);
         const id = rawHeaders[rawHeaders.indexOf("X-Request-Id") + 1] ?? "";
         const date = rawHeaders[rawHeaders.indexOf("Date") + 1] ?? "";
         expect(id).toMatch(/^\S{8,64}$/);
@@ -126,8 +140,7 @@ describe("codes that cannot be claimed", () => {
         seen.set(shape, kind);
       }
     }
-    expect([...seen]).toHaveLength(1);
-    expect([...seen.keys()][0]).toContain("enrollment_code_invalid");
+    expect([...seen.keys()], "the different answers").toEqual([expect.stringContaining("enrollment_code_invalid")]);
   });
 
   it(`up to ${TIMING_TRIES} tries of each kind: the same response time for all kinds`, async () => {
