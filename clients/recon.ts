@@ -44,7 +44,8 @@ ${ATTRIBUTE_HELP}  npm run recon -- period list --from DAY --to DAY
   npm run recon -- period export CLOSING --file FILE
       Writes a closing as a file that clients/verify-closing.mjs verifies offline
   npm run recon -- report --filial ID --day DAY
-      Reports one day of a filial; --mode test, --starts-at 05:00
+      Reports one day of a filial; --mode test, --starts-at 05:00,
+      --time-zone Europe/Berlin for a filial whose accounts name none
 
 ${accessHelp("operator")}`;
 
@@ -64,6 +65,7 @@ const OPTIONS = {
   day: { type: "string" },
   mode: { type: "string" },
   "starts-at": { type: "string" },
+  "time-zone": { type: "string" },
   file: { type: "string" },
 } as const;
 
@@ -80,7 +82,7 @@ const USED: Readonly<Record<string, readonly (keyof Options)[]>> = {
   "period list": ["from", "to", "account", "filial", "month"],
   "period close": ["account", "from", "month", "reason"],
   "period export": ["file"],
-  report: ["filial", "day", "mode", "starts-at"],
+  report: ["filial", "day", "mode", "starts-at", "time-zone"],
 };
 
 const runSchema = z.looseObject({

@@ -6,9 +6,17 @@ import { CommandError, UsageError } from "../command.ts";
 import { idOf, print, printJson, queryOf, required, type Work } from "../person.ts";
 
 type PeriodOptions = { readonly json?: boolean | undefined; readonly month?: boolean | undefined } & {
-  readonly [name in "account" | "filial" | "from" | "to" | "reason" | "file" | "day" | "mode" | "starts-at"]?:
-    | string
-    | undefined;
+  readonly [name in
+    | "account"
+    | "filial"
+    | "from"
+    | "to"
+    | "reason"
+    | "file"
+    | "day"
+    | "mode"
+    | "starts-at"
+    | "time-zone"]?: string | undefined;
 };
 
 const periodsSchema = z.looseObject({
@@ -31,6 +39,7 @@ const rowsSchema = z.looseObject({
 const sumSchema = z.looseObject({ count: z.int(), amount: z.string() });
 const reportSchema = z.looseObject({
   day: z.string(),
+  time_zone: z.string(),
   totals: z.array(
     z.looseObject({
       currency: z.string(),
@@ -125,16 +134,19 @@ function exportClosing(closingId: number, path: string): Work {
 }
 
 /** Throws `UsageError`. */
-export function reportDay({ filial, day, mode, "starts-at": startsAt, json }: PeriodOptions): Work {
+export function reportDay(options: PeriodOptions): Work {
+  const { filial, day, mode, "starts-at": startsAt, "time-zone": timeZone, json } = options;
   const query = queryOf({
     filial_id: idOf(filial, "--filial"),
     day: required(day, "--day"),
     mode,
     starts_at: startsAt,
+    time_zone: timeZone,
   });
   return async ({ read }) => {
     const report = await read(`day-report/${query}`, reportSchema);
     if (json === true) return printJson(report);
+    print(`The day ${report.day} in the time zone ${report.time_zone}:`);
     if (report.totals.length === 0) print(`Nothing was settled or booked on ${report.day}.`);
     for (const { currency, settled, statement, tips, open_differences: open } of report.totals) {
       const show = (part: string, { count, amount }: z.infer<typeof sumSchema>): void =>

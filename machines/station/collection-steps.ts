@@ -3,6 +3,7 @@ import { amountFitsWire } from "../currency.ts";
 import { digestOf } from "../digest.ts";
 import { type Attestation, isEnded, type PaymentIntent, type ProviderPayment, wireStatus } from "../payment-intent.ts";
 import { chooseCompanion, routeOffer } from "../views/routes.ts";
+import type { MoneyConfirmation } from "./command.ts";
 import type { StationEvent } from "./event.ts";
 import { moveIntent } from "./intent-move.ts";
 import { refuseWithoutLease } from "./lease-steps.ts";
@@ -28,7 +29,7 @@ export function createIntent(state: StationState, command: Command<"intent_creat
   const companion = choice?.device;
   const isUnclearOrder = isUnclear(state, order.orderId);
   const earlier = unclearOfOrder(state, order.orderId);
-  if (isUnclearOrder && command.confirmsMoneyMayHaveMoved !== true) return refuseUnconfirmed(earlier);
+  if (isUnclearOrder && !isMoneyConfirmed(command, earlier)) return refuseUnconfirmed(earlier);
   const intent: PaymentIntent = {
     intentId: command.intentId,
     displayNumber: state.nextIntentNumber,
@@ -68,6 +69,17 @@ export function createIntent(state: StationState, command: Command<"intent_creat
     events,
     reply: { ok: true, type: "intent", intentId, status: intent.status },
   };
+}
+
+/** Whether the cashier has confirmed the reason that the station knows. A stronger one may have come since it was shown. */
+function isMoneyConfirmed(
+  { confirmsMoneyMayHaveMoved, confirmedReason, confirmedEarlierIntentId }: MoneyConfirmation,
+  earlier: UnclearCollection | undefined,
+): boolean {
+  if (confirmsMoneyMayHaveMoved !== true) return false;
+  if (earlier === undefined) return true;
+  const { reason, intentId } = earlier;
+  return (confirmedReason ?? reason) === reason && (confirmedEarlierIntentId ?? intentId) === intentId;
 }
 
 function refuseUnconfirmed(earlier: UnclearCollection | undefined): Outcome {
@@ -118,7 +130,7 @@ export function attestIntent(state: StationState, command: Command<"intent_attes
   if (next === undefined) return refuse("evidence_required", { status: wireStatus(intent.status) });
   // An earlier collection of the order may have got a reason since this one was created.
   const earlier = unclearToConfirm(state, intent);
-  if (earlier !== undefined && command.confirmsMoneyMayHaveMoved !== true) return refuseUnconfirmed(earlier);
+  if (earlier !== undefined && !isMoneyConfirmed(command, earlier)) return refuseUnconfirmed(earlier);
   const events: StationEvent[] = [
     { type: "settlement_started", intentId, cashierId: input.actor.id, reference, ...confirmed },
   ];

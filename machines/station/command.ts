@@ -1,6 +1,13 @@
 /** The commands of a station. Ids, time and order data are inputs: the machine reads nothing from outside. */
 
-import type { EarlierSale, FailureReason, RecordedAttestation, ReportedOutcome, Route } from "../payment-intent.ts";
+import type {
+  EarlierSale,
+  FailureReason,
+  RecordedAttestation,
+  ReportedOutcome,
+  Route,
+  UnclearReason,
+} from "../payment-intent.ts";
 import type { BlockedReason } from "../standing.ts";
 import type { SettlementRefusal } from "./reply.ts";
 import type { DeviceDescription, LostCollections, OrderSnapshot, ProviderChoice, StationDescription } from "./state.ts";
@@ -10,6 +17,14 @@ export interface LeaseTerms {
   readonly lifetimeMs?: number | undefined;
   /** The lease ends with the session. Without one, it ends at its deadline. */
   readonly session?: { readonly sessionId: number; readonly expiresAtMs: number } | undefined;
+}
+
+/** The cashier knows that an earlier collection of the order may have moved money, and collects or attests anyway. */
+export interface MoneyConfirmation {
+  readonly confirmsMoneyMayHaveMoved?: boolean | undefined;
+  /** What the cashier was shown. The confirmation does not count for another reason or for another collection. */
+  readonly confirmedReason?: UnclearReason | undefined;
+  readonly confirmedEarlierIntentId?: number | undefined;
 }
 
 export type StationCommand =
@@ -42,7 +57,7 @@ export type StationCommand =
   // From the owner.
   | { readonly type: "lease_break" }
   // From the cashier.
-  | {
+  | ({
       readonly type: "intent_create";
       readonly route: Route;
       /** Allocated by the settlement service together with the order snapshot. */
@@ -51,10 +66,8 @@ export type StationCommand =
       /** The companion that the cashier prefers. Without it, the station takes the first live companion. */
       readonly deviceId?: number | undefined;
       readonly lifetimeMs?: number | undefined;
-      /** The cashier knows that an earlier collection of this order may have moved money, and collects again. */
-      readonly confirmsMoneyMayHaveMoved?: boolean | undefined;
-    }
-  | {
+    } & MoneyConfirmation)
+  | ({
       readonly type: "intent_attest";
       readonly intentId: number;
       readonly reference?: string | undefined;
@@ -62,9 +75,7 @@ export type StationCommand =
       readonly confirmsReferenceAlreadyUsed?: boolean | undefined;
       /** The number of reports that the cashier knew. A later report may have another reference. */
       readonly confirmedReportCount?: number | undefined;
-      /** The cashier knows that earlier collections of this order may have moved money, and attests anyway. */
-      readonly confirmsMoneyMayHaveMoved?: boolean | undefined;
-    }
+    } & MoneyConfirmation)
   | { readonly type: "intent_cancel"; readonly intentId: number }
   // From a device, which is the actor of the command.
   | { readonly type: "intent_present"; readonly intentId: number }

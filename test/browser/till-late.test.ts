@@ -277,7 +277,11 @@ describe("a companion that reports late", () => {
     await click(page, "One payment covers both: settle");
     await dialog().getByText("Afterwards the device reported an approval.").waitFor(SHOWN);
     expect(await cashier.good("GET", `${intents}${intent_id}/`)).toMatchObject({ status: "created" });
+    const sent = page.waitForRequest(/\/attest\/$/);
     await dialog().getByRole("button", { name: "I have checked it: settle" }).click(SHOWN);
+    // The service asks again about any stronger reason that comes before this request arrives.
+    const shown = { confirmed_reason: "late_success", confirmed_earlier_intent_id: earlier.intent_id };
+    expect((await sent).postDataJSON()).toMatchObject({ confirms_money_may_have_moved: true, ...shown });
     await button(page, "Next order").waitFor(SHOWN);
   });
 

@@ -289,7 +289,16 @@ describe("npm run recon", () => {
     expect(again).toMatchObject({ code: 1, text: expect.stringContaining("does not exist yet") as string });
     const filial = String(system.sandbox.filialId);
     const report = await command("recon", "report", "--filial", filial, "--day", "2026-11-01", "--mode", "test");
-    expect(report).toMatchObject({ code: 0, text: expect.stringMatching(/settled|Nothing/) as string });
+    expect(report).toMatchObject({
+      code: 0,
+      text: expect.stringMatching(/time zone UTC:.*(settled|Nothing)/s) as string,
+    });
+    const inZone = ["--filial", filial, "--day", "2026-11-01", "--time-zone", "Europe/Berlin"];
+    const there = await command("recon", "report", ...inZone);
+    expect(there).toMatchObject({
+      code: 0,
+      text: expect.stringContaining("in the time zone Europe/Berlin:") as string,
+    });
   });
 });
 

@@ -66,6 +66,7 @@ describe("till guide: the shell lines", () => {
       reason: "handoff_presented",
       earlier_intent_id: Number(variables["INTENT_ID"]),
     });
+    Object.assign(variables, { REASON: "handoff_presented", EARLIER_INTENT_ID: variables["INTENT_ID"] });
     const confirmed = await run<{ intent_id: number; settle_offered: boolean }>("$CONFIRMED_KEY");
     expect(confirmed.settle_offered).toBe(true);
     variables["INTENT_ID"] = String(confirmed.intent_id);

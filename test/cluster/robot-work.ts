@@ -8,11 +8,11 @@ import { addFleet, offerBody, type TaskOnTheWire } from "../support/fleets.ts";
 import type { Received, Receiver } from "../webhook-signer/receiver.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
 import { type History, NO_STATION } from "./history.ts";
+import type { Pace } from "./pace.ts";
 import type { SideWork } from "./side-work.ts";
 import { TrialClient, workUntil } from "./trial-client.ts";
 
 const PATH = "/robots";
-const NEXT_TASK_MS = 1_000;
 /** The longest time that an offer may ask for: no task of a trial expires. */
 const VALID_FOR_SECONDS = 3_600;
 /** After the trial another process takes over and repeats a lost attempt, and later ones follow the schedule of attempts. */
@@ -28,7 +28,11 @@ interface Offered {
   readonly atMs: number;
 }
 
-export async function startRobotWork(world: ClusterWorld, history: History, receiver: Receiver): Promise<SideWork> {
+export async function startRobotWork(
+  world: ClusterWorld,
+  history: History,
+  { receiver, pace }: { readonly receiver: Receiver; readonly pace: Pace },
+): Promise<SideWork> {
   const { gateways, owner, filialId } = world;
   const fleet = await addFleet(gateways[0], owner, filialId, "Robots");
   const { secret } = await owner.good<{ secret: string }>("POST", "webhook-endpoints/", {
@@ -71,7 +75,7 @@ export async function startRobotWork(world: ClusterWorld, history: History, rece
         () => isStopped,
         async () => {
           await serve();
-          await delay(NEXT_TASK_MS);
+          await delay(pace.nextTaskMs);
         },
       );
     },

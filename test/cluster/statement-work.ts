@@ -8,11 +8,11 @@ import { readStatement, type StatementLine } from "../chaos/provider-check.ts";
 import { logIn } from "../support/people.ts";
 import type { ClusterWorld } from "./cluster-world.ts";
 import { type History, NO_STATION } from "./history.ts";
+import type { Pace } from "./pace.ts";
 import type { SideWork } from "./side-work.ts";
 import { StuckError, TrialClient, workUntil } from "./trial-client.ts";
 
 const PASSWORD = "a long enough password";
-const NEXT_FILE_MS = 5_000;
 const LOOK_MS = 500;
 /** From the answer to an upload to the end of its import. Longer than any outage and than the lease of an abandoned import. */
 const IMPORTED_WITHIN_MS = 90_000;
@@ -33,7 +33,7 @@ interface Run {
   readonly differing: number;
 }
 
-export async function startStatementWork(world: ClusterWorld, history: History): Promise<SideWork> {
+export async function startStatementWork(world: ClusterWorld, history: History, pace: Pace): Promise<SideWork> {
   const { gateways, owner, provider, postgres: server } = world;
   if (provider === undefined) throw new Error("There is no provider.");
   const details = { email: "rita@trial.example", password: PASSWORD };
@@ -97,7 +97,7 @@ export async function startStatementWork(world: ClusterWorld, history: History):
           await importNext().catch((error: unknown) => {
             if (error instanceof StuckError) throw error;
           });
-          await delay(NEXT_FILE_MS);
+          await delay(pace.nextFileMs);
         },
       );
     },

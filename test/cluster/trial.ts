@@ -69,7 +69,7 @@ export async function runTrial(
   const drivers = world.stations.map(
     (station, index) => new StationDriver(world, station, history, new Random(seed + 1 + index), pace),
   );
-  const sideWorks = await startSideWork(world, history);
+  const sideWorks = await startSideWork(world, history, pace);
   const work = Promise.all([...drivers, ...sideWorks].map((one) => one.run()));
   work.catch(() => undefined);
   const copyWatch = new AuditCopyWatch(world);
@@ -141,11 +141,12 @@ export async function runTrial(
 }
 
 /** Starts the other work for which the world has processes. */
-async function startSideWork(world: ClusterWorld, history: History): Promise<readonly SideWork[]> {
+async function startSideWork(world: ClusterWorld, history: History, pace: Pace): Promise<readonly SideWork[]> {
   const works: SideWork[] = [];
-  if (world.receiver !== undefined) works.push(await startRobotWork(world, history, world.receiver));
+  if (world.receiver !== undefined)
+    works.push(await startRobotWork(world, history, { receiver: world.receiver, pace }));
   if (world.provider !== undefined && world.kinds.includes("reconciliation"))
-    works.push(await startStatementWork(world, history));
+    works.push(await startStatementWork(world, history, pace));
   return works;
 }
 

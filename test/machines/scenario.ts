@@ -17,7 +17,7 @@ import type {
 } from "../../machines/payment-intent.ts";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { type BlockedReason, type KillSwitches, NO_KILL_SWITCHES } from "../../machines/standing.ts";
-import type { LeaseTerms, StationCommand } from "../../machines/station/command.ts";
+import type { LeaseTerms, MoneyConfirmation, StationCommand } from "../../machines/station/command.ts";
 import { type Commit, MACHINE_VERSION } from "../../machines/station/commit.ts";
 import type { RecordedConfirmation, StepInput } from "../../machines/station/outcome.ts";
 import type { SettlementRefusal, StationReply } from "../../machines/station/reply.ts";
@@ -96,6 +96,12 @@ interface Sending {
   readonly by?: Actor;
   readonly key?: string;
   readonly intentId?: number;
+}
+
+function moneyConfirmation(confirms: boolean | MoneyConfirmation | undefined): MoneyConfirmation {
+  return typeof confirms === "object"
+    ? { confirmsMoneyMayHaveMoved: true, ...confirms }
+    : { confirmsMoneyMayHaveMoved: confirms };
 }
 
 export class Scenario {
@@ -197,23 +203,34 @@ export class Scenario {
   }
   picks(
     route: Route,
-    more: Sending & { deviceId?: number; lifetimeMs?: number; order?: OrderSnapshot; confirms?: boolean } = {},
+    more: Sending & {
+      deviceId?: number;
+      lifetimeMs?: number;
+      order?: OrderSnapshot;
+      confirms?: boolean | MoneyConfirmation;
+    } = {},
   ): this {
     this.#intents += 1;
     const { deviceId, lifetimeMs, order = this.#shown, intentId = this.#intents } = more;
-    const confirmsMoneyMayHaveMoved = more.confirms;
     return this.send(
-      { type: "intent_create", route, intentId, order, deviceId, lifetimeMs, confirmsMoneyMayHaveMoved },
+      { type: "intent_create", route, intentId, order, deviceId, lifetimeMs, ...moneyConfirmation(more.confirms) },
       more.by ?? CASEY,
       more.key,
     );
   }
-  attests(more: Sending & { reference?: string; confirms?: boolean | number; confirmsMoney?: boolean } = {}): this {
-    const { intentId = this.#intents, reference, confirmsMoney: confirmsMoneyMayHaveMoved } = more;
+  attests(
+    more: Sending & {
+      reference?: string;
+      confirms?: boolean | number;
+      confirmsMoney?: boolean | MoneyConfirmation;
+    } = {},
+  ): this {
+    const { intentId = this.#intents, reference } = more;
     const confirmedReportCount = typeof more.confirms === "number" ? more.confirms : undefined;
     const confirmsReferenceAlreadyUsed =
       confirmedReportCount === undefined ? (more.confirms as boolean | undefined) : true;
-    const confirms = { confirmsReferenceAlreadyUsed, confirmedReportCount, confirmsMoneyMayHaveMoved };
+    const money = moneyConfirmation(more.confirmsMoney);
+    const confirms = { confirmsReferenceAlreadyUsed, confirmedReportCount, ...money };
     const command = { type: "intent_attest", intentId, reference, ...confirms } as const;
     return this.send(command, more.by ?? CASEY, more.key);
   }

@@ -1,6 +1,7 @@
 /** A station's collections in the cashier's API: begin, read, attest, cancel. */
 import { z } from "zod";
 import { isAttestedDirectly, type PaymentIntent } from "../../../machines/payment-intent.ts";
+import type { MoneyConfirmation } from "../../../machines/station/command.ts";
 import { findIntent } from "../../../machines/station/state.ts";
 import { BOUNDS } from "../../../services/bus/bounds.ts";
 import { findEndedIntent } from "../../../services/bus/messages/intents.ts";
@@ -18,6 +19,19 @@ import { cashierRoute } from "../../http/route.ts";
 import { idSchema } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
 import { createdIntentJson, decidedIntentJson, intentJson, intentSchema, paymentRouteSchema } from "./intent-json.ts";
+import { unclearReasonSchema } from "./unclear-collections.ts";
+
+/** What the person was shown who confirms that money may have moved. */
+const shownReasonFields = {
+  confirmed_reason: unclearReasonSchema.optional().meta({
+    description:
+      "The `reason` that the person saw when they confirmed with `confirms_money_may_have_moved`. A device or a provider may report another payment before the confirmation arrives: then the confirmation does not count, and the newest reason is in the refusal. Without this field, the confirmation counts for every reason.",
+  }),
+  confirmed_earlier_intent_id: idSchema.optional().meta({
+    description:
+      "The `earlier_intent_id` that the person saw with `confirmed_reason`. Without this field, the confirmation counts for every earlier collection of the order.",
+  }),
+};
 
 /** The order and the route. There is no amount, because the order has it (contract, "Rules" 1). */
 const createIntentBodySchema = z
@@ -37,6 +51,7 @@ const createIntentBodySchema = z
       description:
         "An earlier collection of this order may have moved money (error `money_may_have_moved`): with true, the collection begins anyway, and the timeline names the person who decided this.",
     }),
+    ...shownReasonFields,
   })
   .meta({ id: "CreateIntent", examples: [{ order_id: 42, route: "smart_pos" }] });
 
@@ -59,6 +74,7 @@ const attestBodySchema = z
       description:
         "An earlier collection of this order may have moved money (`confirmation_needed` of the intent, error `money_may_have_moved`). The station learned this after this collection was created or last confirmed. With true, the order is settled anyway, and the timeline names the person who decided this. The refusal is not stored under its `Idempotency-Key`, so the confirmed attestation may have the same key.",
     }),
+    ...shownReasonFields,
   })
   .meta({ id: "Attest", examples: [{ reference: "TERM-0042" }] });
 
@@ -85,7 +101,7 @@ const createIntent: SessionHandler<CreateIntentBody> = async (context) => {
         orderId: body.order_id,
         deviceId: body.device_id,
         lifetimeMs: body.lifetime_seconds === undefined ? undefined : body.lifetime_seconds * 1_000,
-        confirmsMoneyMayHaveMoved: body.confirms_money_may_have_moved,
+        ...moneyConfirmation(body),
       },
     })
     .catch(withoutSettlement);
@@ -93,6 +109,14 @@ const createIntent: SessionHandler<CreateIntentBody> = async (context) => {
   if (!wasAskedFor(intent, body)) throw new ApiError("idempotency_key_reused");
   return created(createdIntentJson(intent));
 };
+
+function moneyConfirmation(body: CreateIntentBody | z.infer<typeof attestBodySchema>): MoneyConfirmation {
+  return {
+    confirmsMoneyMayHaveMoved: body.confirms_money_may_have_moved,
+    confirmedReason: body.confirmed_reason,
+    confirmedEarlierIntentId: body.confirmed_earlier_intent_id,
+  };
+}
 
 /** The payment seam answers `order_unknown` when a guest may have paid. Before a collection the answer is `not_found`. */
 function withoutSettlement(error: unknown): never {
@@ -150,12 +174,7 @@ const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = async (co
   const station = await ownStation(context);
   const { stationId } = station;
   const intentId = context.id("intent_id");
-  const {
-    reference,
-    confirms_reference_already_used: confirms,
-    confirmed_report_count: confirmedReportCount,
-    confirms_money_may_have_moved: confirmsMoneyMayHaveMoved,
-  } = body;
+  const { reference, confirms_reference_already_used: confirms, confirmed_report_count: confirmedReportCount } = body;
   const response = await deps.bus.command(stationId, {
     // A confirmation is another command, because the station repeats its answer to the same one, even `reference_already_used`.
     commandId: sessionCommandId(context, confirms === true ? "intent_attest_confirmed" : "intent_attest", intentId),
@@ -166,7 +185,7 @@ const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = async (co
       reference,
       confirmsReferenceAlreadyUsed: confirms,
       confirmedReportCount,
-      confirmsMoneyMayHaveMoved,
+      ...moneyConfirmation(body),
     },
   });
   const intent = requireIntent(response);
@@ -221,7 +240,7 @@ export const intentRoutes = [
     operation: "createIntent",
     summary: "Begin a collection",
     description:
-      "Picks a route for an order. One station has one active collection at a time. An order that is not at this station is `not_found`. Under a repeated `Idempotency-Key`, `order_id`, `route`, `lifetime_seconds` and on `smart_pos` also `device_id` must equal those of the first request. A field that is left out is not compared, and `confirms_money_may_have_moved` is never compared.",
+      "Picks a route for an order. One station has one active collection at a time. An order that is not at this station is `not_found`. Under a repeated `Idempotency-Key`, `order_id`, `route`, `lifetime_seconds` and on `smart_pos` also `device_id` must equal those of the first request. A field that is left out is not compared, and what confirms that money may have moved is never compared.",
     headers,
     body: createIntentBodySchema,
     replies: { 201: { description: "The intent.", schema: intentSchema } },

@@ -14,7 +14,7 @@ import { Countdown } from "../shared/time.tsx";
 import { isConnected, isCurrent } from "./live.ts";
 import { openOrder, order, startNewOrder } from "./order-store.ts";
 import { closedText, type Intent, isOrderClosed, obstacleText, unclearText } from "./reasons.ts";
-import { MayHaveMoved } from "./routes.tsx";
+import { MayHaveMoved, moneyConfirmation, type ShownReason } from "./routes.tsx";
 import { useHeading } from "./use-heading.ts";
 import { words } from "./words.ts";
 
@@ -101,9 +101,10 @@ function Evidence({ intent }: { readonly intent: Intent }) {
   );
 }
 
-interface Confirmations {
-  readonly confirms_reference_already_used?: true;
-  readonly confirms_money_may_have_moved?: true;
+/** What the cashier confirms: that the reference was used before, or why money may have moved. */
+interface Confirmed {
+  readonly usedReference?: true;
+  readonly money?: ShownReason | undefined;
 }
 
 /** A question that the service asks before it settles, and the reference that was in force when the cashier settled. */
@@ -129,17 +130,19 @@ function Decision({ stationId, intent, because }: CollectionProps) {
   const needed = intent.confirmation_needed;
 
   /** A confirmation that money may have moved counts for this request only: another payment may be reported after it. */
-  const settle = async (confirms: Confirmations): Promise<void> => {
+  const settle = async ({ usedReference, money: shown }: Confirmed): Promise<void> => {
     isTried.value = true;
     if (isMissing) return;
-    if (confirms.confirms_reference_already_used === true) confirmed.value = inForce;
+    if (usedReference === true) confirmed.value = inForce;
     const isConfirmed = confirmed.value === inForce;
-    const confirmations = { ...(isConfirmed ? { confirms_reference_already_used: true } : {}), ...confirms };
-    // A device may send another report before this request arrives: the confirmation does not count for its reference.
-    const known = isConfirmed ? { confirmed_report_count: intent.report_count } : {};
     const typed = reference.value.trim();
-    const body = { ...confirmations, ...known, ...(typed === "" ? {} : { reference: typed }) };
-    const key = `${settling.key}${Object.keys(confirmations).join("-")}`;
+    const body = {
+      // A device may send another report before this request arrives: the confirmation does not count for its reference.
+      ...(isConfirmed ? { confirms_reference_already_used: true, confirmed_report_count: intent.report_count } : {}),
+      ...(shown === undefined ? {} : moneyConfirmation(shown)),
+      ...(typed === "" ? {} : { reference: typed }),
+    };
+    const key = `${settling.key}${isConfirmed ? "-used" : ""}${shown === undefined ? "" : "-money"}`;
     const result = await call("POST /api/cashier/v1/stations/{station_id}/intents/{intent_id}/attest/", {
       path,
       body,
@@ -171,7 +174,7 @@ function Decision({ stationId, intent, because }: CollectionProps) {
   const amount = money(intent.amount, intent.currency);
   return (
     <div class="stack">
-      {needed !== null && <MayHaveMoved reason={needed.reason} earlier={needed.earlier_intent_id} />}
+      {needed !== null && <MayHaveMoved {...needed} />}
       {failure.value !== null && <FailureNotice failure={failure.value} />}
       {/* Enter clicks the settle button, which does nothing while it is disabled. */}
       <form
@@ -199,7 +202,7 @@ function Decision({ stationId, intent, because }: CollectionProps) {
             kind="main"
             submit
             class="button-settle"
-            onClick={() => settle(asksFirst ? { confirms_money_may_have_moved: true } : {})}
+            onClick={() => settle(asksFirst ? { money: needed ?? {} } : {})}
             disabledBecause={settleBecause}
           >
             {asksFirst
@@ -261,7 +264,7 @@ function isOutdated({ failure, reference }: Asked, needed: Intent["confirmation_
 interface SettleQuestionProps {
   readonly failure: Failure;
   readonly onClose: () => void;
-  readonly settle: (confirms: Confirmations) => Promise<void>;
+  readonly settle: (confirmed: Confirmed) => Promise<void>;
   readonly disabledBecause: string | null;
 }
 
@@ -273,9 +276,9 @@ function SettleQuestion({ failure, settle, ...question }: SettleQuestionProps) {
         action={words().settleAnyway}
         isDangerous
         {...question}
-        onConfirm={() => settle({ confirms_money_may_have_moved: true })}
+        onConfirm={() => settle({ money: failure })}
       >
-        <MayHaveMoved reason={failure.reason} earlier={failure.earlier_intent_id} />
+        <MayHaveMoved {...failure} />
       </Question>
     );
   }
@@ -286,7 +289,7 @@ function SettleQuestion({ failure, settle, ...question }: SettleQuestionProps) {
       action={words().usedAnyway}
       isDangerous
       {...question}
-      onConfirm={() => settle({ confirms_reference_already_used: true })}
+      onConfirm={() => settle({ usedReference: true })}
     >
       {earlier !== undefined && (
         <p>

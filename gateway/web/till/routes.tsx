@@ -15,6 +15,7 @@ import { words } from "./words.ts";
 
 type Offer = LiveState["routes"][number];
 type Companion = LiveState["companions"][number];
+type Reason = LiveState["unclear_collections"][number]["reason"];
 interface Choice {
   readonly route: Offer["route"];
   readonly deviceId?: number | undefined;
@@ -39,18 +40,18 @@ export function Routes({ stationId, because }: { readonly stationId: number; rea
   // After a collection has ended, another attempt for the same order is a new request with a new key.
   const { key, after } = useKey(`${known?.order_id} ${known?.revision} ${last}`);
 
-  const begin = async (choice: Choice, confirms: boolean): Promise<void> => {
+  const begin = async (choice: Choice, confirms?: ShownReason): Promise<void> => {
     if (known === null) return;
     const body = {
       order_id: known.order_id,
       route: choice.route,
       ...(choice.deviceId === undefined ? {} : { device_id: choice.deviceId }),
-      ...(confirms ? { confirms_money_may_have_moved: true } : {}),
+      ...(confirms === undefined ? {} : moneyConfirmation(confirms)),
     };
     const path = { station_id: stationId };
     const shownReasons = reasonsOf(known.order_id);
     // The way to pay is part of the key: another way is a new request.
-    const routeKey = `${key}-${choice.route}-${choice.deviceId ?? ""}${confirms ? "-confirmed" : ""}`;
+    const routeKey = `${key}-${choice.route}-${choice.deviceId ?? ""}${confirms === undefined ? "" : "-confirmed"}`;
     const result = await call("POST /api/cashier/v1/stations/{station_id}/intents/", { path, body, key: routeKey });
     after(result);
     if (!result.ok && isOrderClosed(result.code)) await openOrder(known.order_id);
@@ -84,7 +85,7 @@ export function Routes({ stationId, because }: { readonly stationId: number; rea
             offer={offer}
             companions={offer.route === "smart_pos" ? state.companions : []}
             isDisabled={common !== null || !isCurrent.value}
-            begin={(deviceId) => begin({ route: offer.route, deviceId }, false)}
+            begin={(deviceId) => begin({ route: offer.route, deviceId })}
           />
         ))}
       </ul>
@@ -97,10 +98,10 @@ export function Routes({ stationId, because }: { readonly stationId: number; rea
             asked.value = null;
             failure.value = null;
           }}
-          onConfirm={() => begin(question.choice, true)}
+          onConfirm={() => begin(question.choice, question.failure)}
           disabledBecause={because}
         >
-          <MayHaveMoved reason={question.failure.reason} earlier={question.failure.earlier_intent_id} />
+          <MayHaveMoved {...question.failure} />
         </Question>
       )}
     </section>
@@ -113,12 +114,24 @@ function reasonsOf(orderId: number | undefined): string {
   return unclear.flatMap((one) => (one.order_id === orderId ? [`${one.intent_id} ${one.reason}`] : [])).join();
 }
 
+/** A reason why money may have moved, as the service names it. */
+export interface ShownReason {
+  readonly reason?: string | undefined;
+  readonly earlier_intent_id?: number | undefined;
+}
+
+/** Confirms the reason that the cashier has seen. A stronger one may come before the request arrives: it does not count for that. */
+export const moneyConfirmation = ({ reason, earlier_intent_id }: ShownReason) => ({
+  confirms_money_may_have_moved: true,
+  confirmed_reason: reason as Reason | undefined,
+  confirmed_earlier_intent_id: earlier_intent_id,
+});
+
 /**
  * Warns that money may have moved: the reason, the earlier collection, and what the cashier does. The service sends no reason
  * when the station no longer has it.
  */
-export function MayHaveMoved(props: { readonly reason?: string | undefined; readonly earlier?: number | undefined }) {
-  const { reason, earlier } = props;
+export function MayHaveMoved({ reason, earlier_intent_id: earlier }: ShownReason) {
   return (
     <Notice tone="warn" title={reason === undefined ? words().mayHaveMovedForgotten : unclearText(reason)}>
       {earlier !== undefined && <p>{words().earlierCollection(collectionName(earlier))}</p>}

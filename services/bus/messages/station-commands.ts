@@ -138,6 +138,12 @@ export const lostCollectionsSchema = z.object({
 
 const leaseTerms = { lifetimeMs, session: z.object({ sessionId: id, expiresAtMs: ms }).optional() };
 
+const moneyConfirmation = {
+  confirmsMoneyMayHaveMoved: z.boolean().optional(),
+  confirmedReason: z.enum(UNCLEAR_REASONS).optional(),
+  confirmedEarlierIntentId: id.optional(),
+};
+
 const command = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("station_put"),
@@ -165,7 +171,7 @@ const command = z.discriminatedUnion("type", [
     orderId: id,
     deviceId: id.optional(),
     lifetimeMs,
-    confirmsMoneyMayHaveMoved: z.boolean().optional(),
+    ...moneyConfirmation,
   }),
   z.object({
     type: z.literal("intent_attest"),
@@ -173,7 +179,7 @@ const command = z.discriminatedUnion("type", [
     reference: text.optional(),
     confirmsReferenceAlreadyUsed: z.boolean().optional(),
     confirmedReportCount: z.int().min(0).optional(),
-    confirmsMoneyMayHaveMoved: z.boolean().optional(),
+    ...moneyConfirmation,
   }),
   z.object({ type: z.literal("intent_cancel"), intentId: id }),
   z.object({ type: z.literal("intent_present"), intentId: id }),

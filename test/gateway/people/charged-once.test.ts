@@ -63,7 +63,11 @@ describe("a success reported between the creation of the next collection and its
     expect(await cashier.good("GET", `${station}/live/`)).toMatchObject({ active_intent: held });
     const { status, body } = await cashier.refused("money_may_have_moved", "POST", attestPath(cash), { key: "k" });
     expect([status, body]).toMatchObject([409, named]);
-    const confirmed = { key: "k", body: { confirms_money_may_have_moved: true } };
+    const shown = { confirmed_reason: "late_success", confirmed_earlier_intent_id: earlier.intent_id };
+    const another = { confirms_money_may_have_moved: true, ...shown, confirmed_reason: "handoff_presented" };
+    const again = await cashier.refused("money_may_have_moved", "POST", attestPath(cash), { key: "k", body: another });
+    expect([again.status, again.body]).toMatchObject([409, named]);
+    const confirmed = { key: "k", body: { ...another, ...shown } };
     const paid = await cashier.good<Intent>("POST", attestPath(cash), confirmed);
     expect(paid).toMatchObject({ status: "succeeded", settle_obstacle: "", confirmation_needed: null });
     expect(await cashier.good("POST", attestPath(cash), { key: "k" })).toEqual(paid);
