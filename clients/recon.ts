@@ -45,7 +45,7 @@ ${ATTRIBUTE_HELP}  npm run recon -- period list --from DAY --to DAY
       Writes a closing as a file that clients/verify-closing.mjs verifies offline
   npm run recon -- report --filial ID --day DAY
       Reports one day of a filial; --mode test, --starts-at 05:00,
-      --time-zone Europe/Berlin for a filial whose accounts name none
+      --time-zone Europe/Berlin when the accounts name none or several
 
 ${accessHelp("operator")}`;
 

@@ -25,7 +25,7 @@ import { unclearReasonSchema } from "./unclear-collections.ts";
 const shownReasonFields = {
   confirmed_reason: unclearReasonSchema.optional().meta({
     description:
-      "The `reason` that the person saw when they confirmed with `confirms_money_may_have_moved`. A device or a provider may report another payment before the confirmation arrives: then the confirmation does not count, and the newest reason is in the refusal. Without this field, the confirmation counts for every reason.",
+      "The `reason` that the person saw when they confirmed with `confirms_money_may_have_moved`. When a stronger reason comes before the confirmation arrives, or an equally strong one of another collection, the confirmation does not count, and the refusal names that reason. Without this field, the confirmation counts for every reason.",
   }),
   confirmed_earlier_intent_id: idSchema.optional().meta({
     description:
@@ -176,8 +176,7 @@ const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = async (co
   const intentId = context.id("intent_id");
   const { reference, confirms_reference_already_used: confirms, confirmed_report_count: confirmedReportCount } = body;
   const response = await deps.bus.command(stationId, {
-    // A confirmation is another command, because the station repeats its answer to the same one, even `reference_already_used`.
-    commandId: sessionCommandId(context, confirms === true ? "intent_attest_confirmed" : "intent_attest", intentId),
+    commandId: sessionCommandId(context, attestationKind(body), intentId),
     actor: cashierActor(context),
     command: {
       type: "intent_attest",
@@ -192,6 +191,15 @@ const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = async (co
   if (isOtherBody(context, intent, reference)) throw new ApiError("idempotency_key_reused");
   return ok(decidedIntentJson(intent, station, deps.nowMs()));
 };
+
+/**
+ * A confirmation is another command, because the station repeats its answer to the same one, even `reference_already_used`. So is
+ * each confirmation after another report: it is about another reference.
+ */
+function attestationKind(body: z.infer<typeof attestBodySchema>): string {
+  if (body.confirms_reference_already_used !== true) return "intent_attest";
+  return `intent_attest_confirmed${body.confirmed_report_count ?? ""}`;
+}
 
 /**
  * The answer to a repeated key is the first attestation. Its reference reveals another body only if the cashier entered it. On
