@@ -23,7 +23,7 @@ interface ServiceProcessOptions extends LogSpec {
   script: string;
   args: string[];
   environment: NodeJS.ProcessEnv;
-  /** When it is aborted while the process starts, the process is ended again. */
+  /** An abort during the start ends the process. */
   stopping?: AbortSignal;
 }
 

@@ -162,12 +162,19 @@ function issueSteps(sandbox: Sandbox): Step[] {
     ...differing("An amount that ends in 07: the provider took one whole unit too much.", "12.07"),
     newestIssue("The guest gets the money back, and the operator closes the issue."),
     post("OPERATOR", `${issues}$ISSUE/close/`, { body: { reason: "Paid back at the counter." } }),
-    cashier.createIntent("dynamic_qr", {
-      note: "The order is still open. To collect it again, the cashier confirms that money may have moved.",
+    cashier.createIntent("cash", {
+      note: "The order is still open. To collect it again, the cashier confirms the reason that the refusal names.",
       refusedWith: "money_may_have_moved",
+      keep: { REASON: "reason", SHOWN: "earlier_intent_id" },
     }),
     post("CASHIER", `${cashier.path}/intents/`, {
-      body: { order_id: "$ORDER", route: "cash", confirms_money_may_have_moved: true },
+      body: {
+        order_id: "$ORDER",
+        route: "cash",
+        confirms_money_may_have_moved: true,
+        confirmed_reason: "${REASON}",
+        confirmed_earlier_intent_id: "$SHOWN",
+      },
       keep: { CASH: "intent_id" },
     }),
     cashier.attest("$CASH"),
@@ -240,7 +247,7 @@ function cashierAt({ stationId }: Sandbox["station"]) {
       }),
       post("CASHIER", `${path}/orders/`, { body: { lines: [line] }, keep: { ORDER: "order_id" } }),
     ],
-    createIntent: (route: "smart_pos" | "dynamic_qr", more?: Partial<Step>): Step =>
+    createIntent: (route: "smart_pos" | "dynamic_qr" | "cash", more?: Partial<Step>): Step =>
       post("CASHIER", `${path}/intents/`, {
         body: { order_id: "$ORDER", route },
         keep: { INTENT: "intent_id" },

@@ -123,7 +123,7 @@ export class Server {
       if (socket !== false) this.#socket = socket;
     });
     if (this.#socket === undefined) {
-      const sentence = `The gateway cannot listen on port ${port} of ${host}: another program does, or this user may not; set PORT and HOST to others, or end that program.`;
+      const sentence = `The gateway cannot listen on port ${port} of ${host}: another program listens there, or this user has no right to. End that program, or set PORT and HOST to others.`;
       throw new UserError(sentence, { code: "port_taken" });
     }
     return this.#port();

@@ -182,7 +182,8 @@ function refused(bus: Bus, stream: string, cause: unknown): unknown {
 
 function nextStep({ code }: JetStreamApiError): string {
   if (code === NO_SUITABLE_PEERS) return "start as many servers as the stream has copies, or ask for fewer copies";
-  if (code === NO_CLUSTER) return "ask for one copy, or make it a server of a cluster";
+  if (code === NO_CLUSTER)
+    return 'ask for one copy (--replicas 1), or begin with an empty cluster, see "From one NATS server to three" in docs/operations.md';
   if (NO_SPACE_CODES.has(code)) return "raise the limits of JetStream for this account, or free space";
   return "the server's log has the details";
 }

@@ -81,8 +81,8 @@ export const BUS_LIMITS = {
    */
   leaveAgain: { firstMs: 3_000, longestMs: 30_000 },
   /**
-   * How often the processes at a server report to all others that they are there, and how many of them do: each message
-   * goes to all processes. When that one stalls or ends, another one reports within two of these intervals.
+   * How often a process reports to all others that its server can be reached, and how many processes of one server do so:
+   * each message goes to all processes. When that one stalls or ends, another one reports within two of these intervals.
    */
   processHereMs: 500,
   processesHere: 1,
@@ -90,7 +90,7 @@ export const BUS_LIMITS = {
   serverMissedMs: 1_500,
   /** A process checks the links at most this often: a check makes a connection to each server. The relay keeps its own. */
   checkLinksMs: 2_000,
-  /** How long a cut counts that no check can prove or disprove, because a server does not answer: several checks. */
+  /** A cut counts for this long when no check can prove or disprove it, because a server does not answer: several checks. */
   cutUnprovedMs: 10_000,
   /** How long such a check waits for its messages, and how often it sends them: a new subscription is not known at once. */
   linksMs: 1_000,

@@ -8,7 +8,14 @@ import type * as bus from "../bus/messages/issues.ts";
 import type { Handler, RequestOf } from "../bus/operation.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Transaction } from "../db/pool.ts";
-import { type IssuesDeps, issueConflict, requireUnattributed, requireUnresolved, toIssue } from "./life-cycle.ts";
+import {
+  decide,
+  type IssuesDeps,
+  issueConflict,
+  requireUnattributed,
+  requireUnresolved,
+  toIssue,
+} from "./life-cycle.ts";
 import { ISSUE_LIMITS } from "./limits.ts";
 import { announceIssues, priorOf, recordSteps } from "./recording.ts";
 import * as sql from "./sql/issues.ts";
@@ -47,7 +54,7 @@ async function close(
   const { organizationId, userId } = caller;
   const key = { organizationId, issueId };
   const seen = existing(await sql.getIssue(database, key));
-  const { issue, follow } = await database.begin(async (tx) => {
+  const { issue, follow } = await decide(database, async (tx) => {
     if (hasMoney(seen)) await rules.lock(tx, seen);
     const before = existing(await sql.lockIssue(tx, key));
     if (isRepetition(before, { userId, reason })) return { issue: before, follow: nothing };
@@ -132,7 +139,7 @@ async function closeWithoutMoney(
 ): Promise<{ readonly closedIds: readonly number[]; readonly changed: readonly number[] }> {
   if (issues.length === 0) return { closedIds: [], changed: [] };
   const { organizationId, userId } = caller;
-  return await database.begin(async (tx) => {
+  return await decide(database, async (tx) => {
     const { closed, changed } = await sql.closeIssuesWithoutMoney(tx, { issues, by: userId, reason });
     const steps = closed.map((issue) => ({
       issue: { ...issue, organization_id: organizationId },

@@ -7,6 +7,7 @@ import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { createOnce } from "../db/creations.ts";
+import { isLockTimeout } from "../db/lock-timeout.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import { ISSUE_LIMITS } from "./limits.ts";
 import { announceIssues, priorOf, recordSteps } from "./recording.ts";
@@ -15,6 +16,19 @@ import * as sql from "./sql/issues.ts";
 
 export interface IssuesDeps {
   readonly database: Database;
+}
+
+/**
+ * The transaction of a person's decision. Refuses with `busy` when a run or another decision keeps a lock for too long: then
+ * nothing was decided.
+ */
+export async function decide<T>(database: Database, work: (tx: Transaction) => Promise<T>): Promise<T> {
+  try {
+    return (await database.begin(work)) as T;
+  } catch (error) {
+    if (isLockTimeout(error)) throw new RefusedError({ code: "busy", retryAfterMs: ISSUE_LIMITS.lockedRetryMs });
+    throw error;
+  }
 }
 
 /** Newest first. Refuses with `permission_denied`. */
@@ -66,7 +80,7 @@ export async function getIssue(
 export const assignIssue: Handler<IssuesDeps, typeof bus.assignIssue> = async ({ database }, request) => {
   const { caller, issueId, assigneeId } = request;
   const { organizationId } = requirePermission(caller, "reconciliation.manage");
-  const issue = await database.begin(async (tx) => {
+  const issue = await decide(database, async (tx) => {
     if (assigneeId !== null && !(await sql.mayDecideIssues(tx, { organizationId, userId: assigneeId }))) {
       const detail = "There is no such person who may decide issues; name an active reconciliation operator.";
       throw new RefusedError({ code: "not_found", detail });

@@ -8,6 +8,8 @@ export const ISSUE_LIMITS = {
   undoMs: 24 * 3_600_000,
   /** How long one request closes the money issues of a filter, one after the other. Further requests close the rest. */
   closingMs: 3_000,
+  /** After how long a person may decide again when a run or another decision kept the locks: most are done by then. */
+  lockedRetryMs: 1_000,
   /** Comments of one issue: enough for a long conversation, and the issue with its comments still fits in one message. */
   comments: 100,
   /** Steps of one issue in an answer; the audit log has all steps. */

@@ -8,7 +8,7 @@ import type { Handler, RequestOf } from "../bus/operation.ts";
 import { existing } from "../bus/refusals.ts";
 import type { Transaction } from "../db/pool.ts";
 import { type ClosingDeps, hasMoney, nothing, type Refused, refusedOf } from "./closing.ts";
-import { issueConflict, isUnresolved, requireUnresolved, toIssue } from "./life-cycle.ts";
+import { decide, issueConflict, isUnresolved, requireUnresolved, toIssue } from "./life-cycle.ts";
 import { ISSUE_LIMITS } from "./limits.ts";
 import { announceIssues, priorOf, recordSteps } from "./recording.ts";
 import * as sql from "./sql/issues.ts";
@@ -32,7 +32,7 @@ async function reopen(
   const { organizationId } = caller;
   const key = { organizationId, issueId };
   const seen = existing(await sql.getIssue(database, key));
-  const { issue, follow } = await database.begin(async (tx) => {
+  const { issue, follow } = await decide(database, async (tx) => {
     if (hasMoney(seen)) await rules.lock(tx, seen);
     const before = existing(await sql.lockIssue(tx, key));
     // Nothing to undo: a repeated request, or another one before it.
@@ -87,7 +87,7 @@ async function reopenWithoutMoney(
   { caller, issueIds }: RequestOf<typeof bus.undoIssueClosings>,
 ): Promise<Reopened> {
   const { organizationId } = caller;
-  return await deps.database.begin(async (tx) => {
+  return await decide(deps.database, async (tx) => {
     const locked = await sql.lockIssuesWithoutMoney(tx, { organizationId, issueIds });
     const handled = new Set(locked.map((issue) => issue.issue_id));
     const inClosedPeriod = await sql.findInClosedPeriods(tx, [...handled]);

@@ -67,7 +67,7 @@ describe("npm run migrate", () => {
     const { code, output } = await run("migrate.ts", "--replicas", "3");
     expect(code).toBe(1);
     expect(output).toMatch(
-      /cannot keep the stream KV_INSTALLATION: replicas > 1 not supported in non-clustered mode; ask for one copy, or make it a server of a cluster\.\n$/,
+      /cannot keep the stream KV_INSTALLATION: replicas > 1 not supported in non-clustered mode; ask for one copy \(--replicas 1\), or begin with an empty cluster, see "From one NATS server to three" in docs\/operations\.md\.\n$/,
     );
     const again = await run("migrate.ts");
     expect(again.output).toContain("with 1 copy each and 1 station log.");

@@ -133,7 +133,7 @@ describe("the bootstrap", () => {
     timeout: NPM_MS,
   }, async () => {
     expect(await outputOf(7, ["0", "7"])).toMatch(
-      /^The first start installs about 700 MB .+\nInstalling the dependencies …\nInstalling the dependencies: done after \d+ s\.\n\{"node":"yes","args":\["0","7"\]\}\n$/,
+      /^The first start installs about 800 MB .+\nInstalling the dependencies …\nInstalling the dependencies: done after \d+ s\.\n\{"node":"yes","args":\["0","7"\]\}\n$/,
     );
   });
 

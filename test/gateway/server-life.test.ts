@@ -126,7 +126,7 @@ describe("the port of a gateway", () => {
     expect(second).toBeInstanceOf(UserError);
     expect(second).toMatchObject({
       code: "port_taken",
-      message: `The gateway cannot listen on port ${gateway.port} of 127.0.0.1: another program does, or this user may not; set PORT and HOST to others, or end that program.`,
+      message: `The gateway cannot listen on port ${gateway.port} of 127.0.0.1: another program listens there, or this user has no right to. End that program, or set PORT and HOST to others.`,
     });
     await gateway.stop();
   });

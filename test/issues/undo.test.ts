@@ -57,6 +57,32 @@ async function stepsOf(place: Place, issueId: number): Promise<readonly [number,
   return [count("issue_closed"), count("issue_closing_undone")];
 }
 
+describe("another transaction keeps the lock of an issue", () => {
+  test("a decision is refused as busy, and of many decisions only that one", async () => {
+    const { place, issueIds } = await raiseMoney(2);
+    const { operator: caller } = place;
+    const [kept = 0] = issueIds;
+    const busy = { code: "busy", retryAfterMs: ISSUE_LIMITS.lockedRetryMs };
+    const closing = { caller, issueId: kept, reason: "Checked in the export" };
+    const whileKept = (work: () => Promise<void>): Promise<unknown> =>
+      world.database.begin(async (tx) => {
+        await tx`select from issues where issue_id = ${kept} for update`;
+        await work();
+      });
+    await whileKept(async () => {
+      expect(await refusalOf(world.ask(issues.closeIssue, closing))).toMatchObject(busy);
+      const all = await world.ask(issues.closeIssues, { caller, filter: {}, reason: "Checked in the export" });
+      expect(all.refused).toEqual([{ issueId: kept, reason: "busy" }]);
+    });
+    await world.ask(issues.closeIssue, closing);
+    await whileKept(async () => {
+      expect(await refusalOf(world.ask(issues.undoIssueClosing, { caller, issueId: kept }))).toMatchObject(busy);
+      expect((await undoAll(place, [kept])).refused).toEqual([{ issueId: kept, reason: "busy" }]);
+    });
+    expect(await undoAll(place, [kept])).toMatchObject({ reopened: 1, refused: [] });
+  });
+});
+
 describe("undoing a closing of many issues", () => {
   test("all issues are open as before, and the audit log and the bus have an event of each", async () => {
     const place = await world.openPlace();

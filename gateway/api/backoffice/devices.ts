@@ -1,4 +1,4 @@
-/** Devices: the owner registers each for one station, which never changes. For another organization's device: `not_found`. */
+/** Devices: the owner registers each for one station, which never changes. A device of another organization is answered `not_found`. */
 import { z } from "zod";
 import {
   BLOCKED_REASONS,

@@ -217,7 +217,7 @@ class Recovery {
       await noteAnnounced(sql, epoch, { part, through, isFinished: !hasMore });
     }
     const tookMs = Math.round(performance.now() - startedAtMs);
-    log.info({ part, restored, tookMs }, "the relay restored what the bus did not have");
+    log.info({ part, restored, tookMs }, "the relay has compared this part of the bus with PostgreSQL");
     return true;
   }
 

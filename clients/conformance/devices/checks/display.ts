@@ -53,7 +53,7 @@ async function withTotal(
   }
 }
 
-/** The total differs from that of every other check: the display may still show an earlier one. */
+/** Each check uses another total, because the display may still show that of an earlier check. */
 async function showsUnder(world: DeviceWorld, fault: Fault, total: string): Promise<void> {
   const lines = [{ name: "Soup of the day", quantity: 1, unit_amount: total }];
   const end = world.observer.interfere(undefined, fault, ALWAYS);
