@@ -159,10 +159,12 @@ function run(accountId: number, { from, to, json }: Options): Work {
     if (now.status === "failed") throw new CommandError(now.failure ?? `Run ${now.run_id} has failed.`);
     if (json === true) return;
     const { run_id: id, lines, matched, differing, rejected, differences } = now;
-    print(`Run ${id} is done: of ${lines} lines ${matched} match, ${differing} differ, ${rejected} are rejected.`);
+    print(`Run ${id} is done. Lines: ${lines}, matched: ${matched}, differing: ${differing}, rejected: ${rejected}.`);
     for (const sum of now.totals)
-      print(`${sum.currency}\t${sum.total} = ${sum.matched} + ${sum.differing} + ${sum.rejected}`);
-    print(`${differences} issues: npm run recon -- issues`);
+      print(
+        `${sum.currency}\tlines ${sum.total} = matched ${sum.matched} + differing ${sum.differing} + rejected ${sum.rejected}`,
+      );
+    print(`Differences: ${differences}. List the open issues with: npm run recon -- issues`);
   };
 }
 

@@ -191,7 +191,7 @@ async function follow(operator: Person, importId: number, { json }: Options): Pr
 
 function sentenceOf(found: Import): string {
   const { import_id: id, status, lines_new: added, lines_known: known, malformed, status_detail: detail } = found;
-  const lines = `${added} new lines, ${known} that were known, ${malformed} malformed rows`;
+  const lines = `new lines: ${added}, known lines: ${known}, malformed rows: ${malformed}`;
   return `Import ${id} is ${status}: ${detail ?? lines}`;
 }
 

@@ -64,7 +64,7 @@ export async function freePort(host = "127.0.0.1"): Promise<number> {
 /**
  * A free port on this machine that the next start takes again, so that addresses with it, such as a QR code on a guest's
  * phone, stay valid. It is stored in `ports.json` of the data folder. When another process listens on it by now, or the file
- * is damaged, another one is chosen and stored.
+ * is damaged, another port is chosen and stored.
  */
 export async function keptPort(dataDir: string, name: string): Promise<number> {
   const path = join(dataDir, "ports.json");

@@ -51,14 +51,14 @@ export const listPeriods: Handler<PeriodDeps, typeof bus.listPeriods> = async (d
 
 const SENTENCES: Readonly<Record<bus.Missing["code"], (missing: bus.Missing) => string>> = {
   settlement_delay: ({ day }) => `the provider may book its payments before ${day}`,
-  statement_missing: ({ count, day }) => `no statement covers ${count} of its days, the first is ${day}`,
-  import_held: ({ count }) => `${count} files are held`,
-  import_unfinished: ({ count }) => `${count} imports are not finished`,
-  run_missing: ({ count }) => `no run has compared ${count} of its lines`,
+  statement_missing: ({ count, day }) => `days that no statement covers: ${count}, the first is ${day}`,
+  import_held: ({ count }) => `files that are held: ${count}`,
+  import_unfinished: ({ count }) => `imports that are not finished: ${count}`,
+  run_missing: ({ count }) => `lines that no run has compared: ${count}`,
   run_pending: () => "a run over its days has not ended",
-  issues_undecided: ({ count }) => `${count} issues are not decided`,
-  payments_expected: ({ count }) => `${count} settled payments are in no statement, and later statements may have them`,
-  settlement_pending: ({ count }) => `${count} settlements have no outcome yet`,
+  issues_undecided: ({ count }) => `issues that are not decided: ${count}`,
+  payments_expected: ({ count }) => `settled payments in no statement: ${count} (later statements may have them)`,
+  settlement_pending: ({ count }) => `settlements without an outcome yet: ${count}`,
 };
 
 /** A part of a sentence. */

@@ -26,7 +26,7 @@ type AppendOutcome =
 type Confirmation = "newest" | "outdated" | "unknown";
 
 const EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence";
-/** Names the subject that the expected sequence is of, where it is not the message's own. */
+/** The subject whose newest sequence is expected, when it is another than the message's own. */
 const EXPECTED_SEQUENCE_SUBJECT = "Nats-Expected-Last-Subject-Sequence-Subject";
 
 /** JetStream's errors while another append under a condition on the same subject is under way; only a cluster has them. */

@@ -91,7 +91,7 @@ describe("npm run statement", () => {
     const { code, text } = await command("statement", "import", statementFile(3), "--account", account, ...DECLARED);
     expect(text).toContain("100 %");
     expect(text.replaceAll("\n", ""), "no control characters without a terminal").toMatch(/^[\x20-\x7e]*$/);
-    expect(text).toMatch(/Import \d+ is imported: 3 new lines, 0 that were known, 0 malformed rows/);
+    expect(text).toMatch(/Import \d+ is imported: new lines: 3, known lines: 0, malformed rows: 0/);
     expect(code).toBe(0);
     const [, importId = ""] = /Import (\d+) is imported/.exec(text) ?? [];
     const taken = await command("statement", "withdraw", importId, "--reason", "The file of another bar.");
@@ -104,7 +104,7 @@ describe("npm run statement", () => {
     expect(offered).toMatchObject({ code: 1, text: expect.stringContaining("The file can be sandbox") as string });
     const [, importId = ""] = /confirm (\d+)/.exec(offered.text) ?? [];
     const confirmed = await command("statement", "confirm", importId, ...DECLARED);
-    expect(confirmed).toMatchObject({ code: 0, text: expect.stringContaining("2 new lines") as string });
+    expect(confirmed).toMatchObject({ code: 0, text: expect.stringContaining("new lines: 2") as string });
   });
 
   test("mapping: stored, used for a preview of a file, and tested with it", async () => {
@@ -131,7 +131,7 @@ describe("npm run statement", () => {
     const refused = await command("statement", "mapping", "test", unfitId, "--import", importId);
     expect(refused).toMatchObject({ code: 1, printed: "", text: expect.stringContaining("Summe") as string });
     const confirmed = await command("statement", "confirm", importId, "--mapping", mappingId);
-    expect(confirmed.text).toContain("1 new lines, 0 that were known, 1 malformed rows");
+    expect(confirmed.text).toContain("new lines: 1, known lines: 0, malformed rows: 1");
   });
 
   test("import of a refused file with --json: prints the import as JSON, and its sentence as the error", async () => {
@@ -178,7 +178,7 @@ describe("npm run recon", () => {
     account = await addAccount();
     await command("statement", "import", statementFile(4), "--account", account, ...DECLARED);
     const { code, text } = await command("recon", "run", "--account", account);
-    expect(text).toMatch(/Run \d+ is done: of 4 lines 0 match/);
+    expect(text).toMatch(/Run \d+ is done\. Lines: 4, matched: 0/);
     expect(code).toBe(0);
     const listed = await command("recon", "issues", "--json", "--account", `statement:${account}`);
     const { issues } = JSON.parse(lastLine(listed.text)) as { issues: { issue_id: number }[] };

@@ -1,7 +1,7 @@
 /**
  * Which addresses are public. For IPv6 the rule lists allowed blocks, because unassigned blocks may get any use. For
  * IPv4 it lists refused blocks, because all others are assigned. Each address is checked with the tables of `ipaddr.js`
- * as well: they have some blocks that these lists do not name, and miss some that they do.
+ * as well: the library knows some blocks that these lists lack, and lacks some that these lists have.
  */
 import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";

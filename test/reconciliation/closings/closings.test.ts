@@ -255,7 +255,7 @@ describe("an open period", () => {
 describe("a close", () => {
   test("a period that is not ready: refused, with the missing parts", async () => {
     const closing = close(world, world.terminalAccountId);
-    await expect(closing).rejects.toThrow(/no statement covers 1 of its days/);
+    await expect(closing).rejects.toThrow(/days that no statement covers: 1/);
     expect(await refusalOf(close(world, world.terminalAccountId))).toBe("period_not_ready");
   });
 
