@@ -74,31 +74,6 @@ describe("a success reported between the creation of the next collection and its
   });
 });
 
-describe("a companion reports another used reference while the cashier confirms the first one", () => {
-  it("the service asks again, and a confirmation that knows both reports counts, also with the same key", async () => {
-    for (const reference of ["RRN-USED-1", "RRN-USED-2"]) {
-      const intent = await collect(await newOrder(cashier, station, "9.00"), "attested_terminal");
-      await cashier.good("POST", attestPath(intent), { body: { reference } });
-    }
-    await untilOffered(cashier, station, companion);
-    const intent = await collect(await newOrder(cashier, station, "9.00"), "smart_pos");
-    await companion.good("GET", "assignment/");
-    const report = (provider_reference: string): Promise<unknown> =>
-      companion.good("POST", "assignment/report/", {
-        body: { ...reportOf(intent, "reported_success", provider_reference), provider_reference },
-      });
-    const attest = (body: object) => ({ key: "used", body });
-    const confirmed = { confirms_reference_already_used: true };
-    await report("RRN-USED-1");
-    await cashier.refused("reference_already_used", "POST", attestPath(intent), attest({}));
-    await report("RRN-USED-2");
-    const early = attest({ ...confirmed, confirmed_report_count: 1 });
-    await cashier.refused("reference_already_used", "POST", attestPath(intent), early);
-    const paid = await cashier.good("POST", attestPath(intent), attest({ ...confirmed, confirmed_report_count: 2 }));
-    expect(paid).toMatchObject({ status: "succeeded", attestation: { reference: "RRN-USED-2" } });
-  });
-});
-
 // Two rows only: more would exceed the throttle of a device.
 describe("a success reported after another collection has paid the order", () => {
   it.each([
