@@ -22,7 +22,7 @@ export interface LeaseTerms {
 /** The cashier knows that an earlier collection of the order may have moved money, and collects or attests anyway. */
 export interface MoneyConfirmation {
   readonly confirmsMoneyMayHaveMoved?: boolean | undefined;
-  /** What the cashier was shown. The confirmation does not count for a stronger reason, or for another collection. */
+  /** What the cashier was shown. The confirmation counts only while the station still names both. */
   readonly confirmedReason?: UnclearReason | undefined;
   readonly confirmedEarlierIntentId?: number | undefined;
 }

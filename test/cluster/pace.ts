@@ -16,6 +16,7 @@ const NEXT_GUEST_MS = 400;
 const NEXT_TASK_MS = 1_000;
 const NEXT_FILE_MS = 5_000;
 const STEP = 1.6;
+/** With longer pauses, too few collections would meet a fault. */
 const SLOWEST = 15;
 
 export class Pace {

@@ -98,6 +98,7 @@ interface Sending {
   readonly intentId?: number;
 }
 
+/** `true` confirms every reason; an object confirms what it names. */
 function moneyConfirmation(confirms: boolean | MoneyConfirmation | undefined): MoneyConfirmation {
   return typeof confirms === "object"
     ? { confirmsMoneyMayHaveMoved: true, ...confirms }

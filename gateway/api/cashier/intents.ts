@@ -25,7 +25,7 @@ import { unclearReasonSchema } from "./unclear-collections.ts";
 const shownReasonFields = {
   confirmed_reason: unclearReasonSchema.optional().meta({
     description:
-      "The `reason` that the person saw when they confirmed with `confirms_money_may_have_moved`. When a stronger reason comes before the confirmation arrives, or an equally strong one of another collection, the confirmation does not count, and the refusal names that reason. Without this field, the confirmation counts for every reason.",
+      "The `reason` that the person saw when they confirmed with `confirms_money_may_have_moved`. The confirmation counts only while the station still names this reason, which is the strongest one that it knows; otherwise the refusal names another. Without this field, the confirmation counts for every reason.",
   }),
   confirmed_earlier_intent_id: idSchema.optional().meta({
     description:

@@ -8,8 +8,8 @@
  *   closed or attributed         seen again: stays decided      superseded: a new issue names it
  *
  * When an earlier issue was closed or attributed with the same hash, it is seen again instead of the newest one, and replaces it
- * (`superseded_by`). While an issue is being attributed, other evidence is only seen: the amount at the payment seam does not change. What a run
- * finds again with the same hash may name other lines or another payment (`refreshed`).
+ * (`superseded_by`). While an issue is being attributed, other evidence is only seen: the amount at the payment seam does not
+ * change. What a run finds again with the same hash may name other lines or another payment (`refreshed`).
  */
 import type { Fragment, Transaction } from "../../db/pool.ts";
 import { ISSUE_LIMITS } from "../limits.ts";
