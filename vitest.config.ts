@@ -22,7 +22,6 @@ const TIMED = [
   "test/providers/isolation-by-provider.test.ts",
   "test/providers/isolation.test.ts",
   "test/relay/take-over.test.ts",
-  "test/deploy/hanging-servers.test.ts",
   "test/conformance/two-runs.test.ts",
   "test/webhook-signer/slots-of-owners.test.ts",
   "test/chaos/frozen-feed.test.ts",
@@ -47,6 +46,7 @@ const ALONE = [
   "test/registry/login-throttle.test.ts",
   "test/reconciliation/stop.test.ts",
   "test/deploy/second-start.test.ts",
+  "test/deploy/hanging-servers.test.ts",
   "test/webhook-signer/isolation.test.ts",
   "test/browser/page-speed.test.ts",
 ];

@@ -71,7 +71,8 @@ export function copyRequest(
 
 /** Different for each process, so that two gateways never make the same id. */
 const PREFIX = randomBytes(6).toString("base64url");
-let count = 0;
+/** Six digits in base 36 until the two-billionth request, so that an answer's length does not depend on earlier requests. */
+let count = 36 ** 5;
 
 function newRequestId(): string {
   count += 1;

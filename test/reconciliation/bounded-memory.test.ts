@@ -11,6 +11,7 @@ import { Readable } from "node:stream";
 import { json } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as delay } from "node:timers/promises";
+import { getGlobalDispatcher, Agent as Pool, setGlobalDispatcher } from "undici";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { paced } from "../../clients/reconciliation/paced.ts";
 import { LIMITS } from "../../gateway/limits.ts";
@@ -58,6 +59,12 @@ const peakBytes = (pid: number): number => {
 const pids = (): Readonly<Record<"gateway" | "services", number>> => ({
   gateway: system.processes.gateway.pid(),
   services: system.processes.services.pid(),
+});
+/** The connections of `fetch` are new in each test: the server may have closed an idle one while this process made a large file. */
+beforeEach(async () => {
+  const used = getGlobalDispatcher();
+  setGlobalDispatcher(new Pool());
+  await used.close();
 });
 let before: Readonly<Record<string, number>> = {};
 beforeEach(() => {
