@@ -89,8 +89,8 @@ function busOf(deps: GatewayBusDeps, effect: Effect | undefined): GatewayBus {
       if (reply.ok) return { ...response, reply } satisfies AcceptedResponse;
       // The caller has found both in the replica: the bus has lost the station since, or the device was reset or revoked.
       if (reply.code === "station_unknown" || reply.code === "device_unknown") throw new ApiError("replica_stale");
-      const { code, status, reason, holder, earlierIntentId, earlierSale } = reply;
-      throw new ApiError(code, { status, reason: reason ?? holder, earlierIntentId, earlierSale });
+      const { code, status, reason, holder, earlierIntentId, reasonNumber, earlierSale } = reply;
+      throw new ApiError(code, { status, reason: reason ?? holder, earlierIntentId, reasonNumber, earlierSale });
     },
 
     async heartbeat(device, heartbeat) {

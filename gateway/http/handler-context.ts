@@ -184,6 +184,7 @@ export interface ErrorFacts {
   readonly status?: string | undefined;
   readonly reason?: string | undefined;
   readonly earlierIntentId?: number | undefined;
+  readonly reasonNumber?: number | undefined;
   readonly earlierSale?: EarlierSale | undefined;
   readonly errors?: readonly FieldError[] | undefined;
   readonly retryAfterMs?: number | undefined;

@@ -38,7 +38,7 @@ export const SECURITY_HEADERS: Headers = {
 /** An error answer: `{"code","detail","request_id"}` and the fields from `facts` (design §4, "error body"). */
 export function errorAnswer(code: ErrorCode, requestId: string, facts: ErrorFacts = {}): Answer {
   const meaning = ERRORS[code];
-  const { status, reason, earlierIntentId, earlierSale, errors } = facts;
+  const { status, reason, earlierIntentId, reasonNumber, earlierSale, errors } = facts;
   return {
     code,
     status: meaning.status,
@@ -59,6 +59,7 @@ export function errorAnswer(code: ErrorCode, requestId: string, facts: ErrorFact
       status,
       reason,
       earlier_intent_id: earlierIntentId,
+      reason_number: reasonNumber,
       earlier_order: earlierSale && earlierOrderJson(earlierSale),
       errors,
     }),

@@ -100,6 +100,9 @@ const errorCodeSchema = z.enum(PUBLISHED_ERROR_CODES).meta({
   ].join("\n"),
 });
 
+/** The number of a reason why money may have moved. */
+export const reasonNumberSchema = z.int().min(0);
+
 /** The body of every error answer. */
 export const errorBodySchema = z
   .object({
@@ -117,6 +120,10 @@ export const errorBodySchema = z
     earlier_intent_id: idSchema.optional().meta({
       description:
         "For `money_may_have_moved`: the earlier collection of the order that may have moved money, where it is still known.",
+    }),
+    reason_number: reasonNumberSchema.optional().meta({
+      description:
+        "For `money_may_have_moved`: `confirmed_reason_number` with this number confirms all reasons of the order that the station knows now.",
     }),
     earlier_order: earlierOrderSchema.optional().meta({
       description: "For `reference_already_used`: the newest order of the filial that the same reference has settled.",

@@ -3,14 +3,20 @@ import { amountFitsWire } from "../currency.ts";
 import { digestOf } from "../digest.ts";
 import { type Attestation, isEnded, type PaymentIntent, type ProviderPayment, wireStatus } from "../payment-intent.ts";
 import { chooseCompanion, routeOffer } from "../views/routes.ts";
-import type { MoneyConfirmation } from "./command.ts";
 import type { StationEvent } from "./event.ts";
 import { moveIntent } from "./intent-move.ts";
 import { refuseWithoutLease } from "./lease-steps.ts";
 import { type Command, namedIntent, type Outcome, refuse, type StepInput } from "./outcome.ts";
 import type { StationReply } from "./reply.ts";
 import type { OrderSnapshot, StationState, UnclearCollection } from "./state.ts";
-import { confirmUnclear, isUnclear, unclearOfOrder, unclearToConfirm } from "./unclear-collections.ts";
+import {
+  confirmUnclear,
+  isCovered,
+  isUnclear,
+  newestReasonNumber,
+  unclearOfOrder,
+  unclearToConfirm,
+} from "./unclear-collections.ts";
 
 export function createIntent(state: StationState, command: Command<"intent_create">, input: StepInput): Outcome {
   const { order, route } = command;
@@ -29,7 +35,8 @@ export function createIntent(state: StationState, command: Command<"intent_creat
   const companion = choice?.device;
   const isUnclearOrder = isUnclear(state, order.orderId);
   const earlier = unclearOfOrder(state, order.orderId);
-  if (isUnclearOrder && !isMoneyConfirmed(command, earlier)) return refuseUnconfirmed(earlier);
+  if (isUnclearOrder && !isCovered(command, newestReasonNumber(state, order.orderId)))
+    return refuseUnconfirmed(state, order.orderId, unclearOfOrder(state, order.orderId, command));
   const intent: PaymentIntent = {
     intentId: command.intentId,
     displayNumber: state.nextIntentNumber,
@@ -71,20 +78,10 @@ export function createIntent(state: StationState, command: Command<"intent_creat
   };
 }
 
-/** Whether the cashier has confirmed the reason that the station knows. A stronger one may have come since it was shown. */
-function isMoneyConfirmed(
-  { confirmsMoneyMayHaveMoved, confirmedReason, confirmedEarlierIntentId }: MoneyConfirmation,
-  earlier: UnclearCollection | undefined,
-): boolean {
-  if (confirmsMoneyMayHaveMoved !== true) return false;
-  if (earlier === undefined) return true;
-  const { reason, intentId } = earlier;
-  return (confirmedReason ?? reason) === reason && (confirmedEarlierIntentId ?? intentId) === intentId;
-}
-
-function refuseUnconfirmed(earlier: UnclearCollection | undefined): Outcome {
-  const named = earlier === undefined ? {} : { reason: earlier.reason, earlierIntentId: earlier.intentId };
-  return refuse("money_may_have_moved", named);
+/** Names the strongest reason that the cashier has not confirmed, and the number that covers all reasons of the order. */
+function refuseUnconfirmed(state: StationState, orderId: number, unclear: UnclearCollection | undefined): Outcome {
+  const named = unclear === undefined ? {} : { reason: unclear.reason, earlierIntentId: unclear.intentId };
+  return refuse("money_may_have_moved", { ...named, reasonNumber: newestReasonNumber(state, orderId) });
 }
 
 /**
@@ -129,8 +126,9 @@ export function attestIntent(state: StationState, command: Command<"intent_attes
   const next = moveIntent(state, { type: "ATTEST", attestation });
   if (next === undefined) return refuse("evidence_required", { status: wireStatus(intent.status) });
   // An earlier collection of the order may have got a reason since this one was created.
+  const unconfirmed = unclearToConfirm(state, intent, command);
+  if (unconfirmed !== undefined) return refuseUnconfirmed(state, intent.orderId, unconfirmed);
   const earlier = unclearToConfirm(state, intent);
-  if (earlier !== undefined && !isMoneyConfirmed(command, earlier)) return refuseUnconfirmed(earlier);
   const events: StationEvent[] = [
     { type: "settlement_started", intentId, cashierId: input.actor.id, reference, ...confirmed },
   ];

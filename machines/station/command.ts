@@ -1,13 +1,6 @@
 /** The commands of a station. Ids, time and order data are inputs: the machine reads nothing from outside. */
 
-import type {
-  EarlierSale,
-  FailureReason,
-  RecordedAttestation,
-  ReportedOutcome,
-  Route,
-  UnclearReason,
-} from "../payment-intent.ts";
+import type { EarlierSale, FailureReason, RecordedAttestation, ReportedOutcome, Route } from "../payment-intent.ts";
 import type { BlockedReason } from "../standing.ts";
 import type { SettlementRefusal } from "./reply.ts";
 import type { DeviceDescription, LostCollections, OrderSnapshot, ProviderChoice, StationDescription } from "./state.ts";
@@ -22,9 +15,8 @@ export interface LeaseTerms {
 /** The cashier knows that an earlier collection of the order may have moved money, and collects or attests anyway. */
 export interface MoneyConfirmation {
   readonly confirmsMoneyMayHaveMoved?: boolean | undefined;
-  /** What the cashier was shown. The confirmation counts only while the station still names both. */
-  readonly confirmedReason?: UnclearReason | undefined;
-  readonly confirmedEarlierIntentId?: number | undefined;
+  /** The `reasonNumber` that the cashier was shown. A reason with a higher number is not confirmed. */
+  readonly confirmedReasonNumber?: number | undefined;
 }
 
 export type StationCommand =

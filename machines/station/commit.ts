@@ -6,9 +6,11 @@ import {
   type DeviceRow,
   type IntentRow,
   type KnownOrderRow,
+  type OlderReasonRow,
   readDevice,
   readIntent,
   readKnownOrder,
+  readOlderReason,
   readStoredReply,
   readUnclear,
   readWaitingOrder,
@@ -18,6 +20,7 @@ import {
   writeDevice,
   writeIntent,
   writeKnownOrder,
+  writeOlderReason,
   writeStoredReply,
   writeUnclear,
   writeWaitingOrder,
@@ -61,7 +64,7 @@ interface WireCommit extends Omit<Commit, "state"> {
     readonly knownOrders: readonly KnownOrderRow[];
     readonly unclearCollections: readonly UnclearRow[];
     readonly ended: readonly IntentRow[];
-    readonly olderReasons: readonly UnclearRow[];
+    readonly olderReasons: readonly OlderReasonRow[];
     readonly replies: readonly StoredReplyRow[];
   };
 }
@@ -80,7 +83,7 @@ export function decodeCommit(text: string): Commit {
       knownOrders: state.knownOrders.map(readKnownOrder),
       unclearCollections: state.unclearCollections.map(readUnclear),
       ended: state.ended.map(readIntent),
-      olderReasons: state.olderReasons.map(readUnclear),
+      olderReasons: state.olderReasons.map(readOlderReason),
       replies: state.replies.map(readStoredReply),
     },
   };
@@ -98,7 +101,7 @@ export function encodeCommit(commit: Commit): string {
       knownOrders: state.knownOrders.map(writeKnownOrder),
       unclearCollections: state.unclearCollections.map(writeUnclear),
       ended: state.ended.map(writeIntent),
-      olderReasons: state.olderReasons.map(writeUnclear),
+      olderReasons: state.olderReasons.map(writeOlderReason),
       replies: state.replies.map(writeStoredReply),
     },
   };

@@ -29,7 +29,7 @@ export function moveIntent(state: StationState, event: IntentEvent): StationStat
   if (intent.status === "succeeded") return ended;
   const moved = provider === null ? ended : addUnreportedEnd(ended, intentId);
   // A paid or voided order does not become unclear. The intent keeps the reason.
-  return reason === undefined ? moved : addUnclear(moved, intent, { reason });
+  return reason === undefined ? moved : addUnclear(moved, intent, { reason, atMs: intent.endedAtMs as number });
 }
 
 /** The newest ended intents, within the bounds of number and of text. The audit log has older ones. */

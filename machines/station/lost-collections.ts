@@ -8,7 +8,7 @@ import { moveIntent } from "./intent-move.ts";
 import { keepOlderReason } from "./older-reasons.ts";
 import { isSilence } from "./reasons.ts";
 import { findIntent, type LostCollections, type LostReason, type OlderReason, type StationState } from "./state.ts";
-import { addUnclear, reasonAtEnd } from "./unclear-collections.ts";
+import { addUnclear, nextReasonNumber, reasonAtEnd } from "./unclear-collections.ts";
 
 /** The part that this station must get back when its log loses the commit of this state. */
 export function collectionsOf(state: StationState): LostCollections {
@@ -49,11 +49,16 @@ export function reasonWhenLost(intent: PaymentIntent): UnclearReason | undefined
 export function restoreCollections(
   state: StationState,
   lost: LostCollections,
+  atMs: number,
 ): { readonly state: StationState; readonly events: readonly StationEvent[] } {
+  const hasForgotten = lost.unclearThrough > state.unclearForgottenThrough;
   const numbered: StationState = {
     ...state,
     nextIntentNumber: Math.max(state.nextIntentNumber, lost.nextIntentNumber),
-    unclearForgottenThrough: Math.max(state.unclearForgottenThrough, lost.unclearThrough),
+    ...(hasForgotten && {
+      unclearForgottenThrough: lost.unclearThrough,
+      lastReasonNumber: nextReasonNumber(state, atMs),
+    }),
   };
   const restored = new Map<string, OlderReason>();
   let next = numbered;
@@ -66,7 +71,7 @@ export function restoreCollections(
     }
   };
   apply(restoreReason, lost.reasons);
-  apply(restoreUnclear, lost.unclear);
+  apply((before, one) => restoreUnclear(before, one, atMs), lost.unclear);
   const { unclearForgottenThrough: unclearThrough, nextIntentNumber } = next;
   const isSame =
     restored.size === 0 &&
@@ -95,7 +100,11 @@ function restoreReason(state: StationState, { orderId, intentId, reason, isAssum
   return { ...state, ended };
 }
 
-function restoreUnclear(state: StationState, { orderId, intentId, reason, isAssumed }: LostReason): StationState {
+function restoreUnclear(
+  state: StationState,
+  { orderId, intentId, reason, isAssumed }: LostReason,
+  atMs: number,
+): StationState {
   const intent = findIntent(state, intentId);
   if (intent?.status === "succeeded" || (intent !== undefined && isAssumed === true)) return state;
   if (intent !== undefined && intent === state.intent) {
@@ -104,5 +113,5 @@ function restoreUnclear(state: StationState, { orderId, intentId, reason, isAssu
   }
   const ofIntent = state.unclearCollections.filter((other) => other.intentId === intentId);
   const isKnown = ofIntent.some((other) => other.reason === reason) || (isSilence(reason) && ofIntent.length > 0);
-  return isKnown ? state : addUnclear(state, { orderId, intentId }, { reason });
+  return isKnown ? state : addUnclear(state, { orderId, intentId }, { reason, atMs });
 }

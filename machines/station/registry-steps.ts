@@ -18,10 +18,10 @@ import {
 import { dropUnclear } from "./unclear-collections.ts";
 
 /** Applies the description of a station and, if its log has lost them, its collections that may have moved money. */
-export function putStation(state: StationState | null, command: Command<"station_put">): Outcome {
+export function putStation(state: StationState | null, command: Command<"station_put">, atMs: number): Outcome {
   const put = describe(state, command);
   if (command.lost === undefined) return { ...put, reply: ACCEPTED };
-  const restored = restoreCollections(put.state, command.lost);
+  const restored = restoreCollections(put.state, command.lost, atMs);
   return { state: restored.state, events: [...put.events, ...restored.events], reply: ACCEPTED };
 }
 

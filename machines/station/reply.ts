@@ -62,6 +62,8 @@ export interface Refusal {
   readonly holder?: string;
   /** For `money_may_have_moved`: the collection to which `reason` belongs. */
   readonly earlierIntentId?: number;
+  /** For `money_may_have_moved`: a confirmation with this number covers every reason that the station knows now. */
+  readonly reasonNumber?: number;
   /** For `reference_already_used`: the order that the same reference has settled. */
   readonly earlierSale?: EarlierSale;
 }

@@ -23,6 +23,7 @@ import {
   CAPABILITIES,
   DEVICE_KINDS,
   type KnownOrder,
+  type OlderReason,
   ORDER_STATUSES,
   type ShownOrder,
   type StationDevice,
@@ -226,18 +227,35 @@ export type UnclearRow = readonly [
   orderId: number,
   intentId: number,
   reason: Word,
-  /** Left out when no cashier has confirmed the reason. */
-  confirmedFor?: number,
+  /** Null when no cashier has confirmed the reason. */
+  confirmedFor?: number | null,
+  /** Left out by an earlier version. */
+  reasonNumber?: number,
 ];
 
-export function writeUnclear({ orderId, intentId, reason, confirmedFor }: UnclearCollection): UnclearRow {
-  const row = [orderId, intentId, UNCLEAR_REASONS.indexOf(reason)] as const;
-  return confirmedFor === undefined ? row : [...row, confirmedFor];
+export function writeUnclear({ orderId, intentId, reason, confirmedFor, reasonNumber }: UnclearCollection): UnclearRow {
+  return [orderId, intentId, UNCLEAR_REASONS.indexOf(reason), confirmedFor ?? null, reasonNumber];
 }
 
-export function readUnclear([orderId, intentId, reason, confirmedFor]: UnclearRow): UnclearCollection {
-  const unclear = { orderId, intentId, reason: word(UNCLEAR_REASONS, reason) };
-  return confirmedFor === undefined ? unclear : { ...unclear, confirmedFor };
+export function readUnclear([
+  orderId,
+  intentId,
+  reason,
+  confirmedFor,
+  reasonNumber = 0,
+]: UnclearRow): UnclearCollection {
+  const unclear = { orderId, intentId, reason: word(UNCLEAR_REASONS, reason), reasonNumber };
+  return typeof confirmedFor === "number" ? { ...unclear, confirmedFor } : unclear;
+}
+
+export type OlderReasonRow = readonly [orderId: number, intentId: number, reason: Word];
+
+export function writeOlderReason({ orderId, intentId, reason }: OlderReason): OlderReasonRow {
+  return [orderId, intentId, UNCLEAR_REASONS.indexOf(reason)];
+}
+
+export function readOlderReason([orderId, intentId, reason]: OlderReasonRow): OlderReason {
+  return { orderId, intentId, reason: word(UNCLEAR_REASONS, reason) };
 }
 
 export type WaitingOrderRow = readonly [

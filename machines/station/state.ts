@@ -78,12 +78,14 @@ export interface UnclearCollection {
   /** The intent that ended unpaid, or that a payment reached after its end. */
   readonly intentId: number;
   readonly reason: UnclearReason;
+  /** A new payment with the same reason gets a new number, so a confirmation of an earlier number does not cover it. */
+  readonly reasonNumber: number;
   /** The newest intent of the order for which the cashier has confirmed this reason. Left out when there is none. */
   readonly confirmedFor?: number;
 }
 
 /** The strongest reason of a collection that ended unpaid and has left the state. It stays after the order is paid. */
-export type OlderReason = Omit<UnclearCollection, "confirmedFor">;
+export type OlderReason = Omit<UnclearCollection, "confirmedFor" | "reasonNumber">;
 
 /** A collection that may have moved money, and why. */
 export interface LostReason extends OlderReason {
@@ -147,6 +149,8 @@ export interface StationState extends StationDescription {
   readonly unclearCollections: readonly UnclearCollection[];
   /** The highest order id that was pushed out of `unclearCollections`, or 0. Up to it, every order counts as unclear. */
   readonly unclearForgottenThrough: number;
+  /** The highest `reasonNumber` so far. Left out before the first one. */
+  readonly lastReasonNumber?: number;
   /** QR intents whose unpaid end the providers service has not acknowledged yet, oldest first. */
   readonly unreportedEnds: readonly number[];
   /** One entry per intent, newest last. */

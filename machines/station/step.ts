@@ -43,7 +43,7 @@ export function step(
 ): Step | { readonly state: null; readonly reply: StationReply } {
   if (before === null) {
     if (input.command.type !== "station_put") return { state: null, reply: { ok: false, code: "station_unknown" } };
-    return finish(putStation(null, input.command), input, [], null);
+    return finish(putStation(null, input.command, input.atMs), input, [], null);
   }
   const earlier = earlierReply(before, input);
   if (earlier !== undefined) return { state: before, events: [], reply: earlier, repeated: true };
@@ -55,7 +55,7 @@ function dispatch(state: StationState, input: StepInput): Outcome {
   const { command } = input;
   switch (command.type) {
     case "station_put":
-      return putStation(state, command);
+      return putStation(state, command, input.atMs);
     case "device_put":
       return putDevice(state, command, input.atMs);
     case "sessions_ended":

@@ -11,10 +11,11 @@ import {
   type UnclearReason,
 } from "../payment-intent.ts";
 import { STATE_LIMITS } from "../settings.ts";
+import type { MoneyConfirmation } from "./command.ts";
 import { keepOlderReason, withoutOlderReason } from "./older-reasons.ts";
 import type { StepInput } from "./outcome.ts";
 import { isAtLeastAsStrong, isOfProvider, isSilence, leastNeeded } from "./reasons.ts";
-import { findIntent, type StationState, type UnclearCollection } from "./state.ts";
+import { findIntent, type OlderReason, type StationState, type UnclearCollection } from "./state.ts";
 
 /** Why money may have moved for an intent that ends unpaid now, or undefined when there is no evidence of it. */
 export function reasonAtEnd(intent: PaymentIntent, endReason: EndReason | ""): UnclearReason | undefined {
@@ -28,9 +29,10 @@ export function reasonAtEnd(intent: PaymentIntent, endReason: EndReason | ""): U
   return wasDeclined ? undefined : "qr_presented";
 }
 
-/** A reason that was learned after the end, and how it relates to what the cashier has already confirmed. */
-interface LateReason {
+/** A reason of an ended collection, and how it relates to what the cashier has already confirmed. */
+interface AddedReason {
   readonly reason: UnclearReason;
+  readonly atMs: number;
   /** The reason asserts a new payment, so no earlier confirmation covers it. */
   readonly isNewPayment?: boolean;
   /** The reason of the same payment before the end. A confirmation of that reason also covers this one. */
@@ -45,30 +47,29 @@ interface LateReason {
 export function addUnclear(
   state: StationState,
   { orderId, intentId }: CollectionOfOrder,
-  { reason, isNewPayment = false, knownAs }: LateReason,
+  { reason, atMs, isNewPayment = false, knownAs }: AddedReason,
 ): StationState {
   if (isClosed(state, orderId)) return state;
   const ofIntent = state.unclearCollections.filter((other) => other.intentId === intentId);
   // A repeated reason of the same intent is nothing new: the cashier's confirmation stays.
   const known = ofIntent.find((other) => other.reason === reason) ?? ofIntent.find((other) => other.reason === knownAs);
-  const confirmedFor = isNewPayment ? undefined : known?.confirmedFor;
-  const added: UnclearCollection = {
-    orderId,
-    intentId,
-    reason,
-    ...(confirmedFor === undefined ? {} : { confirmedFor }),
-  };
+  const isNew = isNewPayment || known === undefined;
+  const lastReasonNumber = isNew ? nextReasonNumber(state, atMs) : lastNumber(state);
+  const added: UnclearCollection = isNew
+    ? { orderId, intentId, reason, reasonNumber: lastReasonNumber }
+    : { ...known, reason };
   const others = state.unclearCollections.filter(
     (other) => other.intentId !== intentId || (other.reason !== reason && !isSilence(other.reason)),
   );
   const all = [...others, added];
   const waits = (other: UnclearCollection): boolean => state.intent !== null && isUnconfirmed(other, state.intent);
   const forgotten = all.length > STATE_LIMITS.unclearCollections ? leastNeeded(all, waits) : undefined;
-  if (forgotten === undefined) return { ...state, unclearCollections: all };
+  if (forgotten === undefined) return { ...state, unclearCollections: all, lastReasonNumber };
   const unclearCollections = all.filter((other) => other !== forgotten);
   return {
     ...state,
     unclearCollections,
+    lastReasonNumber,
     unclearForgottenThrough: Math.max(state.unclearForgottenThrough, forgotten.orderId),
   };
 }
@@ -81,15 +82,44 @@ export function confirmUnclear(state: StationState, { intentId, orderId }: Colle
   return { ...state, unclearCollections };
 }
 
+const lastNumber = ({ lastReasonNumber = 0 }: Pick<StationState, "lastReasonNumber">): number => lastReasonNumber;
+
+/** The number of a new reason. It is not below the time, so numbers also grow when the log is lost and the station begins again. */
+export function nextReasonNumber(state: Pick<StationState, "lastReasonNumber">, atMs: number): number {
+  return Math.max(lastNumber(state) + 1, atMs);
+}
+
+/** The number that covers all reasons of an order that are known now. A forgotten reason may have any number. */
+export function newestReasonNumber(
+  { unclearCollections, unclearForgottenThrough, ...state }: ReasonNumbers,
+  orderId: number,
+): number {
+  if (orderId <= unclearForgottenThrough) return lastNumber(state);
+  return Math.max(0, ...unclearCollections.filter((one) => one.orderId === orderId).map((one) => one.reasonNumber));
+}
+
+export type ReasonNumbers = Pick<StationState, "unclearCollections" | "unclearForgottenThrough" | "lastReasonNumber">;
+
+/** Whether a confirmation covers a reason with this number. Without a number, it covers all. */
+export function isCovered(
+  { confirmsMoneyMayHaveMoved, confirmedReasonNumber }: MoneyConfirmation,
+  reasonNumber: number,
+): boolean {
+  if (confirmsMoneyMayHaveMoved !== true) return false;
+  return confirmedReasonNumber === undefined || reasonNumber <= confirmedReasonNumber;
+}
+
 /**
  * What the cashier must confirm before an active intent is settled or handed to a device: the strongest reason of an earlier
- * collection of its order that the cashier has not confirmed for this intent.
+ * collection of its order that the cashier has not confirmed for this intent, and that this command does not confirm.
  */
 export function unclearToConfirm(
   { unclearCollections }: Pick<StationState, "unclearCollections">,
   intent: CollectionOfOrder,
+  confirmation: MoneyConfirmation = {},
 ): UnclearCollection | undefined {
-  return strongestUnclear(unclearCollections.filter((unclear) => isUnconfirmed(unclear, intent)));
+  const unconfirmed = unclearCollections.filter((unclear) => isUnconfirmed(unclear, intent));
+  return strongestUnclear(unconfirmed.filter(({ reasonNumber }) => !isCovered(confirmation, reasonNumber)));
 }
 
 /** Whether the station withholds an intent that its device has not fetched: an earlier collection may have charged the guest. */
@@ -110,8 +140,8 @@ function isUnconfirmed(unclear: UnclearCollection, { intentId, orderId }: Collec
 export function addLateReason(
   state: StationState,
   intent: PaymentIntent,
-  late: LateReason,
-  { recalledOrder }: Pick<StepInput, "recalledOrder">,
+  late: Omit<AddedReason, "atMs">,
+  { recalledOrder, atMs }: Pick<StepInput, "recalledOrder" | "atMs">,
 ): StationState {
   const { intentId } = intent;
   const { reason } = late;
@@ -123,7 +153,7 @@ export function addLateReason(
   const hasLeft = findIntent(state, intentId) === undefined;
   const named = hasLeft ? keepOlderReason(state, intent, reason) : { ...state, ended };
   const isPaidOrVoided = hasLeft && recalledOrder !== undefined && recalledOrder !== "open";
-  return isPaidOrVoided ? named : addUnclear(named, intent, late);
+  return isPaidOrVoided ? named : addUnclear(named, intent, { ...late, atMs });
 }
 
 /** Whether a cashier must confirm more than before. */
@@ -187,19 +217,25 @@ export function isUnclear(state: StationState, orderId: number): boolean {
 }
 
 /** The collection that a person must know first: the newest of those with the strongest reason. */
-export function strongestUnclear(unclearCollections: readonly UnclearCollection[]): UnclearCollection | undefined {
-  return unclearCollections.reduce<UnclearCollection | undefined>(
+export function strongestUnclear<T extends OlderReason>(unclearCollections: readonly T[]): T | undefined {
+  return unclearCollections.reduce<T | undefined>(
     (strongest, unclear) => (isAtLeastAsStrong(unclear.reason, strongest?.reason ?? "") ? unclear : strongest),
     undefined,
   );
 }
 
-/** The unclear collection that the order's next collection reports, or undefined when the station knows none. */
+/**
+ * The unclear collection that the order's next collection reports, or undefined when the station knows none that this command
+ * does not confirm.
+ */
 export function unclearOfOrder(
   { unclearCollections }: Pick<StationState, "unclearCollections">,
   orderId: number,
+  confirmation: MoneyConfirmation = {},
 ): UnclearCollection | undefined {
-  return strongestUnclear(unclearCollections.filter((unclear) => unclear.orderId === orderId));
+  return strongestUnclear(
+    unclearCollections.filter((one) => one.orderId === orderId && !isCovered(confirmation, one.reasonNumber)),
+  );
 }
 
 /**

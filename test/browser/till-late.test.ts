@@ -231,8 +231,9 @@ describe("a companion that reports late", () => {
     const { routes } = await cashier.good<{ routes: { route: string; offered: boolean }[] }>("GET", path);
     return routes.find(({ route }) => route === "smart_pos");
   }
-  const report = ({ intent_id }: Started, outcome: string) => {
-    const body = { intent_id, outcome, provider_reference: "RRN-1", client_idempotency_key: outcome };
+  const report = ({ intent_id }: Started, outcome: string, provider_reference = "RRN-1") => {
+    const client_idempotency_key = `${outcome} ${provider_reference}`;
+    const body = { intent_id, outcome, provider_reference, client_idempotency_key };
     return device.refused("intent_not_actionable", "POST", "assignment/report/", { body });
   };
   const attest = ({ intent_id }: Started, reference: string) =>
@@ -259,6 +260,23 @@ describe("a companion that reports late", () => {
     expect(await button(page, "Settle €12.50").getAttribute("aria-disabled")).toBe("true");
   });
 
+  test("another payment of the same collection is reported while the till asks: it asks about this one", async () => {
+    await addLine(page);
+    await isShown(page, "Choose how the guest pays.");
+    const earlier = await silentHandoff(await openOrderId());
+    await report(earlier, "reported_success");
+    await click(page, "Back to the order");
+    await click(page, "Cash");
+    await dialog().getByText("Afterwards the device reported an approval.").waitFor(SHOWN);
+    await report(earlier, "reported_success", "RRN-2");
+    const answered = page.waitForResponse(/\/intents\/$/);
+    await click(page, "The guest has not paid: collect");
+    expect((await answered).status()).toBe(409);
+    await dialog().getByText("Afterwards the device reported an approval.").waitFor(SHOWN);
+    await click(page, "The guest has not paid: collect");
+    await button(page, "€12.50 received").waitFor(SHOWN);
+  });
+
   test("a payment is reported while the till asks about the reference: its confirmation is asked for again", async () => {
     const station = `stations/${stationId}`;
     const intents = `${station}/intents/`;
@@ -279,9 +297,9 @@ describe("a companion that reports late", () => {
     expect(await cashier.good("GET", `${intents}${intent_id}/`)).toMatchObject({ status: "created" });
     const sent = page.waitForRequest(/\/attest\/$/);
     await dialog().getByRole("button", { name: "I have checked it: settle" }).click(SHOWN);
-    // The service asks again about any stronger reason that comes before this request arrives.
-    const shown = { confirmed_reason: "late_success", confirmed_earlier_intent_id: earlier.intent_id };
-    expect((await sent).postDataJSON()).toMatchObject({ confirms_money_may_have_moved: true, ...shown });
+    // The service asks again about any payment that is reported before this request arrives.
+    const needed = { confirms_money_may_have_moved: true, confirmed_reason_number: expect.any(Number) as number };
+    expect((await sent).postDataJSON()).toMatchObject(needed);
     await button(page, "Next order").waitFor(SHOWN);
   });
 

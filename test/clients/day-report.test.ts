@@ -7,7 +7,8 @@ afterEach(() => vi.restoreAllMocks());
 
 async function printed(report: object): Promise<string> {
   const write = vi.spyOn(process.stdout, "write").mockReturnValue(true);
-  const read: Person["read"] = (_, schema) => Promise.resolve(schema.parse({ day: "2026-11-01", time_zone: "Europe/Berlin", ...report }));
+  const read: Person["read"] = (_, schema) =>
+    Promise.resolve(schema.parse({ day: "2026-11-01", time_zone: "Europe/Berlin", ...report }));
   await reportDay({ filial: "1", day: "2026-11-01" })({ read } as Person);
   return write.mock.calls.map(([text]) => String(text)).join("");
 }

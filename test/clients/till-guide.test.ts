@@ -61,12 +61,13 @@ describe("till guide: the shell lines", () => {
 
     variables["ROUTE"] = "cash";
     variables["INTENT_KEY"] = "intent-1-again";
-    expect(await run<object>("$INTENT_KEY")).toMatchObject({
+    const asked = await run<{ reason_number: number }>("$INTENT_KEY");
+    expect(asked).toMatchObject({
       code: "money_may_have_moved",
       reason: "handoff_presented",
       earlier_intent_id: Number(variables["INTENT_ID"]),
     });
-    Object.assign(variables, { REASON: "handoff_presented", EARLIER_INTENT_ID: variables["INTENT_ID"] });
+    variables["REASON_NUMBER"] = String(asked.reason_number);
     const confirmed = await run<{ intent_id: number; settle_offered: boolean }>("$CONFIRMED_KEY");
     expect(confirmed.settle_offered).toBe(true);
     variables["INTENT_ID"] = String(confirmed.intent_id);

@@ -200,7 +200,9 @@ describe("readiness and PostgreSQL", () => {
       // The results from before the stall are too old for this request.
       await delay(LIMITS.healthCachedMs);
       const first = (await readReadiness()).body.dependencies;
-      expect([first.database.ready, first.database.detail]).toEqual([false, "no_answer"]);
+      // On a busy machine the check of the service itself has failed by now.
+      expect(first.database.ready).toBe(false);
+      expect(["no_answer", "database_unreachable"]).toContain(first.database.detail);
       for (const name of NAMES) expect([name, first[name].ready]).toEqual([name, false]);
       expect(first.station_hosts.ready).toBe(true);
       // A gateway that starts during the stall never reports the database as ready.

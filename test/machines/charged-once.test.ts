@@ -6,8 +6,8 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ReportedOutcome } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
-import type { MoneyConfirmation } from "../../machines/station/command.ts";
 import { assignedIntent } from "../../machines/views/assignment.ts";
+import { moneyRefusal } from "./money-refusal.ts";
 import { aQrCounter, COMPANION, type Scenario } from "./scenario.ts";
 
 /** The relative frequency of each step. */
@@ -219,7 +219,7 @@ describe("a late report between creation and attestation", () => {
     aQrCounter().picks("smart_pos").fetches().reports(outcome).cancels();
   const reportsLate = (counter: Scenario, outcome: ReportedOutcome = "reported_success"): Scenario =>
     counter.reports(outcome, { intentId: 1_001, reference: "RRN-1" });
-  const NEWS = { ok: false, code: "money_may_have_moved", reason: "late_success", earlierIntentId: 1_001 };
+  const NEWS = moneyRefusal({ reason: "late_success", earlierIntentId: 1_001 });
 
   it.each([
     ["reported_declined", "cash"],
@@ -234,23 +234,6 @@ describe("a late report between creation and attestation", () => {
     expect(counter.happened).toEqual(["settlement_started", "second_collection_confirmed"]);
     expect(counter.commits.at(-1)?.events[1]).toMatchObject({ earlierIntentId: 1_001 });
     expect(counter.settles().intent?.status).toBe("succeeded");
-  });
-
-  it.each<[string, MoneyConfirmation, "asks" | "goes on"]>([
-    ["what the station knows", { confirmedReason: "late_success", confirmedEarlierIntentId: 1_001 }, "goes on"],
-    ["an earlier reason", { confirmedReason: "success_reported", confirmedEarlierIntentId: 1_001 }, "asks"],
-    ["another collection", { confirmedReason: "late_success", confirmedEarlierIntentId: 1_000 }, "asks"],
-    ["only the reason", { confirmedReason: "late_success" }, "goes on"],
-    ["only another collection", { confirmedEarlierIntentId: 1_000 }, "asks"],
-  ])("a confirmation of %s: an attestation and a creation with it", (_what, confirmed, then) => {
-    const expected = then === "asks" ? [] : ["second_collection_confirmed"];
-    const isConfirmation = (event: string): boolean => event === "second_collection_confirmed";
-    const attested = reportsLate(declined().picks("cash")).attests({ confirmsMoney: confirmed });
-    expect(attested.happened.filter(isConfirmation)).toEqual(expected);
-    expect(attested.reply).toMatchObject(then === "asks" ? NEWS : { ok: true });
-    const created = reportsLate(declined()).picks("cash", { confirms: confirmed });
-    expect(created.happened.filter(isConfirmation)).toEqual(expected);
-    expect(created.reply).toMatchObject(then === "asks" ? NEWS : { ok: true });
   });
 
   it("a report after the confirmation at the creation: the attestation asks again", () => {

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { DEFAULT_MACHINE_SETTINGS } from "../../machines/settings.ts";
 import { NO_KILL_SWITCHES } from "../../machines/standing.ts";
 import { decodeCommit, encodeCommit, MACHINE_VERSION, NewerMachineError } from "../../machines/station/commit.ts";
-import { readStoredReply, writeStoredReply } from "../../machines/station/rows.ts";
+import { readStoredReply, readUnclear, writeStoredReply } from "../../machines/station/rows.ts";
 import { type StoredReply } from "../../machines/station/state.ts";
 import { step } from "../../machines/station/step.ts";
 import { commitOf, STORIES } from "./golden-stories.ts";
@@ -43,6 +43,16 @@ describe("a commit", () => {
       machineVersion: MACHINE_VERSION + 1,
     };
     expect(() => decodeCommit(encodeCommit(newer))).toThrow(NewerMachineError);
+  });
+
+  it("an unclear collection of a version without reason numbers: any confirmation covers it", () => {
+    expect(readUnclear([501, 1_001, 7])).toEqual({
+      orderId: 501,
+      intentId: 1_001,
+      reason: "handoff_presented",
+      reasonNumber: 0,
+    });
+    expect(readUnclear([501, 1_001, 7, 1_002])).toMatchObject({ reasonNumber: 0, confirmedFor: 1_002 });
   });
 
   it("every kind of stored reply: decoding gives the same replies", () => {

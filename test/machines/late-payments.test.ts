@@ -2,10 +2,11 @@
 import { describe, expect, it } from "vitest";
 import { unclearCollections } from "../../gateway/api/cashier/unclear-collections.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
+import { moneyRefusal } from "./money-refusal.ts";
 import { aFetchedCounter, aQrCounter, aServedCounter, reasonsOf, type Scenario } from "./scenario.ts";
 
 const EARLIER = { intentId: 1_001 };
-const asked = (reason: string) => ({ ok: false, code: "money_may_have_moved", reason, earlierIntentId: 1_001 });
+const asked = (reason: string): object => moneyRefusal({ reason, earlierIntentId: 1_001 });
 const PAID = { status: "paid", revision: 2 } as const;
 const inCash = (counter: Scenario): Scenario => counter.picks("cash", { confirms: true });
 const paidInCash = (counter: Scenario): Scenario => inCash(counter.cancels()).attests().settles();

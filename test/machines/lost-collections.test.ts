@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { collectionsOf } from "../../machines/station/lost-collections.ts";
 import type { LostCollections } from "../../machines/station/state.ts";
+import { moneyRefusal } from "./money-refusal.ts";
 import {
   aFetchedCounter,
   aQrCounter,
@@ -100,7 +101,7 @@ describe("a log that is lost completely", () => {
 
   it("an order that is unclear only by the bound of ids: the next collection asks", () => {
     const counter = restore(aServedCounter(), { ...NOTHING, unclearThrough: ORDER.orderId });
-    expect(counter.picks("cash").reply).toEqual({ ok: false, code: "money_may_have_moved" });
+    expect(counter.picks("cash").reply).toEqual(moneyRefusal({}));
   });
 });
 

@@ -46,9 +46,9 @@ it("a collection that ended unpaid: its reason is the strongest of the known one
   const { intentId } = ended;
   const reasonOf = (station: Partial<Pick<StationState, "unclearCollections" | "olderReasons">>): string =>
     unclearReason(ended, { unclearCollections: [], olderReasons: [], ...station });
-  const silent = { orderId, intentId, reason: "handoff_presented" } as const;
-  const reported = { orderId, intentId, reason: "success_reported" } as const;
-  const another = { orderId, intentId: intentId + 1, reason: "success_reported" } as const;
+  const silent = { orderId, intentId, reason: "handoff_presented", reasonNumber: 1 } as const;
+  const reported = { orderId, intentId, reason: "success_reported", reasonNumber: 1 } as const;
+  const another = { orderId, intentId: intentId + 1, reason: "success_reported", reasonNumber: 1 } as const;
   expect(reasonOf({})).toBe("");
   expect(reasonOf({ unclearCollections: [another], olderReasons: [another] })).toBe("");
   expect(reasonOf({ unclearCollections: [silent] })).toBe("handoff_presented");

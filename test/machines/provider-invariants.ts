@@ -312,6 +312,19 @@ function checkSecondCollection(before: StationState | null, { command }: StepInp
     quickExpect(command, "M24: with the cashier's confirmation only").toMatchObject({
       confirmsMoneyMayHaveMoved: true,
     });
+  if (command.type === "intent_create" || command.type === "intent_attest") {
+    const intentId = after.state?.intent?.intentId;
+    const confirmed = after.state?.unclearCollections.filter(
+      (unclear) =>
+        unclear.confirmedFor === intentId &&
+        unclear.confirmedFor !== undefined &&
+        !before?.unclearCollections.includes(unclear),
+    );
+    for (const { reasonNumber } of confirmed ?? [])
+      quickExpect(reasonNumber, "M24: no reason that is newer than the question").toBeLessThanOrEqual(
+        command.confirmedReasonNumber ?? reasonNumber,
+      );
+  }
   if (command.type !== "intent_create" || after.repeated || !after.reply.ok) return;
   // The state after the step counts, because a deadline may have been due just before the creation.
   const { orderId } = command.order;

@@ -40,6 +40,12 @@ interface Moment {
   readonly nextIntentId: number;
 }
 
+/** None, the number of the newest reason, or one before it, in turns. */
+function olderNumber({ state, nextIntentId }: Moment): number | undefined {
+  const before = nextIntentId % 3;
+  return before === 2 ? undefined : Math.max(0, (state?.lastReasonNumber ?? 0) - before);
+}
+
 /** One event of a station's life. */
 export interface Happening {
   readonly by: (at: Moment) => Actor;
@@ -227,6 +233,7 @@ const PEOPLE: readonly RandomCommand[] = [
         order: order(at),
         deviceId: preferred,
         confirmsMoneyMayHaveMoved,
+        confirmedReasonNumber: olderNumber(at),
       })),
   ],
   [
@@ -238,6 +245,7 @@ const PEOPLE: readonly RandomCommand[] = [
       reference: typed,
       // One request in three confirms that an earlier collection may have moved money.
       confirmsMoneyMayHaveMoved: typed === "RRN-2",
+      confirmedReasonNumber: olderNumber(at),
     })),
   ],
   [2, CASHIER, intentId.map((id) => (at) => ({ type: "intent_cancel", intentId: id(at) }))],

@@ -1,6 +1,7 @@
 /** A companion that has fetched a collection and then reports nothing: the guest may have paid, so the next collection asks. */
 import { describe, expect, it } from "vitest";
 import { STATE_LIMITS } from "../../machines/settings.ts";
+import { moneyRefusal } from "./money-refusal.ts";
 import {
   aFetchedCounter,
   aQrCounter,
@@ -43,7 +44,7 @@ describe("a hand-off that was presented and ends without a report", () => {
     const counter = ends(aFetchedCounter());
     expect(reasonsOf(counter)).toEqual(SILENT);
     counter.freezes({}).leased();
-    const refusal = { ok: false, code: "money_may_have_moved", reason: "handoff_presented", earlierIntentId: 1_001 };
+    const refusal = moneyRefusal({ reason: "handoff_presented", earlierIntentId: 1_001 });
     expect(counter.picks("cash").reply).toEqual(refusal);
     expect(counter.picks("attested_terminal", { confirms: false }).reply).toEqual(refusal);
     expect(counter.picks("cash", { confirms: true }).happened).toEqual([
@@ -166,12 +167,7 @@ describe("two collections of one order that may both have moved money", () => {
   it("the newer one is silent and the older one reported a success: the success is named", () => {
     const counter = aFetchedCounter().reports("reported_success").cancels();
     counter.picks("smart_pos", { confirms: true }).fetches().cancels();
-    expect(counter.picks("cash").reply).toEqual({
-      ok: false,
-      code: "money_may_have_moved",
-      reason: "success_reported",
-      earlierIntentId: 1_001,
-    });
+    expect(counter.picks("cash").reply).toEqual(moneyRefusal({ reason: "success_reported", earlierIntentId: 1_001 }));
   });
 });
 

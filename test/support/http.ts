@@ -32,6 +32,7 @@ export interface Refused {
   readonly request_id: string;
   readonly status?: string;
   readonly reason?: string;
+  readonly reason_number?: number;
   readonly errors?: readonly { readonly pointer: string; readonly detail: string }[];
 }
 

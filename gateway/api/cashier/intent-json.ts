@@ -20,13 +20,20 @@ import { take } from "../../../machines/pure-transition.ts";
 import { type KillSwitches, NO_KILL_SWITCHES } from "../../../machines/standing.ts";
 import { needsConfirmationCheck } from "../../../machines/station/deadlines.ts";
 import { type OrderKnowledge, orderObstacle, type StationState } from "../../../machines/station/state.ts";
-import { reasonAtEnd, unclearReason, unclearToConfirm } from "../../../machines/station/unclear-collections.ts";
+import {
+  newestReasonNumber,
+  type ReasonNumbers,
+  reasonAtEnd,
+  unclearReason,
+  unclearToConfirm,
+} from "../../../machines/station/unclear-collections.ts";
 import { mayBePaidOtherwise, mayShowQr } from "../../../machines/views/display.ts";
 import {
   amountSchema,
   currencySchema,
   idSchema,
   optionalTimestamp,
+  reasonNumberSchema,
   timestampSchema,
   toTimestamp,
 } from "../../http/shared-schemas.ts";
@@ -131,11 +138,14 @@ export const intentSchema = z
       description:
         "Why settling is not offered although the collection is ready for it: its order was paid in another way, voided, or is of another amount now; or the cashier has to confirm first what `confirmation_needed` names (`money_may_have_moved`). Empty when no such reason is known, and after the collection has ended.",
     }),
-    confirmation_needed: z.object({ reason: unclearReasonSchema, earlier_intent_id: idSchema }).nullable().meta({
-      id: "ConfirmationNeeded",
-      description:
-        "Since this collection was created or last confirmed, a reason became known why an earlier collection of the order may have moved money, for example a late report: find out whether the guest has paid. Until `confirms_money_may_have_moved` confirms it, attesting is refused with `money_may_have_moved`, the QR is not shown, and a hand-off that its device has not fetched is held back. A provider's confirmation of this QR settles it all the same: that guest paid by it. To present it again, cancel it and create it again with the confirmation. Null while there is nothing to confirm, and once it has ended.",
-    }),
+    confirmation_needed: z
+      .object({ reason: unclearReasonSchema, earlier_intent_id: idSchema, reason_number: reasonNumberSchema })
+      .nullable()
+      .meta({
+        id: "ConfirmationNeeded",
+        description:
+          "Since this collection was created or last confirmed, a reason became known why an earlier collection of the order may have moved money, for example a late report: find out whether the guest has paid. Until `confirms_money_may_have_moved` confirms it, with `reason_number` as `confirmed_reason_number`, attesting is refused with `money_may_have_moved`, the QR is not shown, and a hand-off that its device has not fetched is held back. A provider's confirmation of this QR settles it all the same: that guest paid by it. To present it again, cancel it and create it again with the confirmation. Null while there is nothing to confirm, and once it has ended.",
+      }),
     cancel_offered: z.boolean().meta({
       description:
         "Whether cancelling is possible now. A collection past its deadline ends by itself; a QR whose payment cannot be checked then stays until the check, and may be cancelled meanwhile.",
@@ -193,7 +203,8 @@ type IntentJson = z.infer<typeof intentSchema>;
 
 /** The part of the station that an intent in JSON needs. */
 type StationFacts = OrderKnowledge &
-  Pick<StationState, "organizationId" | "stationId" | "status" | "unclearCollections" | "olderReasons">;
+  Pick<StationState, "organizationId" | "stationId" | "status" | "olderReasons"> &
+  ReasonNumbers;
 
 /** The other input of an intent in JSON. */
 interface IntentFacts {
@@ -231,7 +242,13 @@ export function intentJson(intent: PaymentIntent, { station, switches, nowMs }: 
     settle_offered: obstacle === undefined && isReady,
     settle_obstacle: obstacle ?? "",
     confirmation_needed:
-      toConfirm === undefined ? null : { reason: toConfirm.reason, earlier_intent_id: toConfirm.intentId },
+      toConfirm === undefined
+        ? null
+        : {
+            reason: toConfirm.reason,
+            earlier_intent_id: toConfirm.intentId,
+            reason_number: newestReasonNumber(station, intent.orderId),
+          },
     cancel_offered: isPossible(intent, { type: "CANCEL", atMs: nowMs, key: "" }, nowMs),
     attestation: attestationJson(intent),
     provider: providerJson(intent, { station, switches, nowMs }),
@@ -271,6 +288,7 @@ const NOTHING_KNOWN: StationFacts = {
   waitingOrders: [],
   knownOrders: [],
   unclearCollections: [],
+  unclearForgottenThrough: 0,
   olderReasons: [],
 };
 

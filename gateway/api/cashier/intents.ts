@@ -16,22 +16,14 @@ import {
 } from "../../http/handler-context.ts";
 import { cashierActor, ownStation } from "../../http/own-station.ts";
 import { cashierRoute } from "../../http/route.ts";
-import { idSchema } from "../../http/shared-schemas.ts";
+import { idSchema, reasonNumberSchema } from "../../http/shared-schemas.ts";
 import { LIMITS } from "../../limits.ts";
 import { createdIntentJson, decidedIntentJson, intentJson, intentSchema, paymentRouteSchema } from "./intent-json.ts";
-import { unclearReasonSchema } from "./unclear-collections.ts";
 
-/** What the person was shown who confirms that money may have moved. */
-const shownReasonFields = {
-  confirmed_reason: unclearReasonSchema.optional().meta({
-    description:
-      "The `reason` that the person saw when they confirmed with `confirms_money_may_have_moved`. The confirmation counts only while the station still names this reason, which is the strongest one that it knows; otherwise the refusal names another. Without this field, the confirmation counts for every reason.",
-  }),
-  confirmed_earlier_intent_id: idSchema.optional().meta({
-    description:
-      "The `earlier_intent_id` that the person saw with `confirmed_reason`. Without this field, the confirmation counts for every earlier collection of the order.",
-  }),
-};
+const confirmedReasonNumberSchema = reasonNumberSchema.optional().meta({
+  description:
+    "The `reason_number` that the person saw when they confirmed with `confirms_money_may_have_moved`. Each reason has a number, and so has each further payment with the same reason. The confirmation does not cover a reason with a higher number, which came after the question: the request is refused again and names it. Without this field, the confirmation covers every reason.",
+});
 
 /** The order and the route. There is no amount, because the order has it (contract, "Rules" 1). */
 const createIntentBodySchema = z
@@ -51,7 +43,7 @@ const createIntentBodySchema = z
       description:
         "An earlier collection of this order may have moved money (error `money_may_have_moved`): with true, the collection begins anyway, and the timeline names the person who decided this.",
     }),
-    ...shownReasonFields,
+    confirmed_reason_number: confirmedReasonNumberSchema,
   })
   .meta({ id: "CreateIntent", examples: [{ order_id: 42, route: "smart_pos" }] });
 
@@ -74,7 +66,7 @@ const attestBodySchema = z
       description:
         "An earlier collection of this order may have moved money (`confirmation_needed` of the intent, error `money_may_have_moved`). The station learned this after this collection was created or last confirmed. With true, the order is settled anyway, and the timeline names the person who decided this. The refusal is not stored under its `Idempotency-Key`, so the confirmed attestation may have the same key.",
     }),
-    ...shownReasonFields,
+    confirmed_reason_number: confirmedReasonNumberSchema,
   })
   .meta({ id: "Attest", examples: [{ reference: "TERM-0042" }] });
 
@@ -85,7 +77,7 @@ type CreateIntentBody = z.infer<typeof createIntentBodySchema>;
 
 /**
  * Begins a collection. Errors: `lease_required`, `station_leased`, `collection_active`, `route_not_offered` with `reason`,
- * `money_may_have_moved` with `reason` and `earlier_intent_id`, `not_found` (the order), `order_changed`,
+ * `money_may_have_moved` with `reason`, `earlier_intent_id` and `reason_number`, `not_found` (the order), `order_changed`,
  * `order_already_paid`, `order_voided`, `amount_not_collectable`, `idempotency_key_reused`.
  */
 const createIntent: SessionHandler<CreateIntentBody> = async (context) => {
@@ -113,8 +105,7 @@ const createIntent: SessionHandler<CreateIntentBody> = async (context) => {
 function moneyConfirmation(body: CreateIntentBody | z.infer<typeof attestBodySchema>): MoneyConfirmation {
   return {
     confirmsMoneyMayHaveMoved: body.confirms_money_may_have_moved,
-    confirmedReason: body.confirmed_reason,
-    confirmedEarlierIntentId: body.confirmed_earlier_intent_id,
+    confirmedReasonNumber: body.confirmed_reason_number,
   };
 }
 
@@ -166,7 +157,7 @@ const getIntent: SessionHandler = async (context) => {
 /**
  * The only request that settles (contract, "Rules" 2–4). It answers after the payment seam has. Errors:
  * `evidence_required`, `reference_required`, `order_changed`, `order_already_paid`, `order_voided`, `money_already_used`,
- * `reference_already_used`, `money_may_have_moved` with `reason` and `earlier_intent_id`, `settlement_in_progress`,
+ * `reference_already_used`, `money_may_have_moved` with `reason`, `earlier_intent_id` and `reason_number`, `settlement_in_progress`,
  * `intent_not_actionable`, `intent_unknown`, `lease_required`, `station_leased`, `idempotency_key_reused`.
  */
 const attestIntent: SessionHandler<z.infer<typeof attestBodySchema>> = async (context) => {
@@ -297,7 +288,7 @@ export const intentRoutes = [
     operation: "attestIntent",
     summary: "Attest the payment",
     description:
-      "Settles through the payment seam, once. The cashier can attest whatever the device reported, even after a decline. One slip settles one order: on `attested_terminal` and `smart_pos`, a reference that has already settled an order of the same filial is refused. The error `reference_already_used` names that order; the cashier can confirm the reference with `confirms_reference_already_used`. References are compared as a person reads them (letter case, spaces and invisible characters do not count). A reference of up to six characters, which terminals use again each day, is compared only with references of the last 20 hours. If an earlier collection of the order has got a reason why its money may have moved since this one was created, the attestation is refused with `money_may_have_moved`, `reason` and `earlier_intent_id`, until the cashier confirms it with `confirms_money_may_have_moved`. `confirmation_needed` of the intent shows this reason beforehand.",
+      "Settles through the payment seam, once. The cashier can attest whatever the device reported, even after a decline. One slip settles one order: on `attested_terminal` and `smart_pos`, a reference that has already settled an order of the same filial is refused. The error `reference_already_used` names that order; the cashier can confirm the reference with `confirms_reference_already_used`. References are compared as a person reads them (letter case, spaces and invisible characters do not count). A reference of up to six characters, which terminals use again each day, is compared only with references of the last 20 hours. If an earlier collection of the order has got a reason why its money may have moved since this one was created, the attestation is refused with `money_may_have_moved`, `reason`, `earlier_intent_id` and `reason_number`, until the cashier confirms it with `confirms_money_may_have_moved`. `confirmation_needed` of the intent shows this reason beforehand.",
     headers,
     body: attestBodySchema,
     bodyOptional: true,

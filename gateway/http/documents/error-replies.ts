@@ -134,7 +134,7 @@ function errorReply(status: number, codes: readonly ErrorCode[]): object {
 const EXAMPLE_FIELDS: Partial<Record<ErrorCode, object>> = {
   intent_not_actionable: { status: "expired" },
   task_not_actionable: { status: "expired" },
-  money_may_have_moved: { reason: "handoff_presented", earlier_intent_id: 42 },
+  money_may_have_moved: { reason: "handoff_presented", earlier_intent_id: 42, reason_number: 1_790_000_000_000 },
   reference_already_used: {
     status: "created",
     earlier_order: {

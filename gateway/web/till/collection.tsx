@@ -258,7 +258,7 @@ function referenceInForce({ reports }: Intent, typed: string): string {
 function isOutdated({ failure, reference }: Asked, needed: Intent["confirmation_needed"], inForce: string): boolean {
   if (failure.code === "reference_already_used") return reference !== inForce;
   if (needed === null) return false;
-  return needed.reason !== failure.reason || needed.earlier_intent_id !== failure.earlier_intent_id;
+  return needed.reason_number !== failure.reason_number;
 }
 
 interface SettleQuestionProps {

@@ -15,7 +15,6 @@ import { words } from "./words.ts";
 
 type Offer = LiveState["routes"][number];
 type Companion = LiveState["companions"][number];
-type Reason = LiveState["unclear_collections"][number]["reason"];
 interface Choice {
   readonly route: Offer["route"];
   readonly deviceId?: number | undefined;
@@ -118,13 +117,13 @@ function reasonsOf(orderId: number | undefined): string {
 export interface ShownReason {
   readonly reason?: string | undefined;
   readonly earlier_intent_id?: number | undefined;
+  readonly reason_number?: number | undefined;
 }
 
-/** Confirms the reason that the cashier has seen. A stronger one may come before the request arrives: it does not count for that. */
-export const moneyConfirmation = ({ reason, earlier_intent_id }: ShownReason) => ({
+/** Confirms what the cashier has seen. Another payment may be reported before the request arrives: it does not count for that. */
+export const moneyConfirmation = ({ reason_number }: ShownReason) => ({
   confirms_money_may_have_moved: true,
-  confirmed_reason: reason as Reason | undefined,
-  confirmed_earlier_intent_id: earlier_intent_id,
+  confirmed_reason_number: reason_number,
 });
 
 /**

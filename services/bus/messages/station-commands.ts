@@ -140,8 +140,7 @@ const leaseTerms = { lifetimeMs, session: z.object({ sessionId: id, expiresAtMs:
 
 const moneyConfirmation = {
   confirmsMoneyMayHaveMoved: z.boolean().optional(),
-  confirmedReason: z.enum(UNCLEAR_REASONS).optional(),
-  confirmedEarlierIntentId: id.optional(),
+  confirmedReasonNumber: z.int().min(0).optional(),
 };
 
 const command = z.discriminatedUnion("type", [

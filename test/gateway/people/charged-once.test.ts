@@ -42,14 +42,16 @@ async function cancelled(outcome?: string): Promise<Intent> {
   return cashier.good("POST", `${station}/intents/${intent.intent_id}/cancel/`, {});
 }
 
-const reportOf = ({ intent_id }: Intent, outcome: string, key: string): object => ({
+const reportOf = ({ intent_id }: Intent, outcome: string, key: string, provider_reference = "RRN-1"): object => ({
   intent_id,
   outcome,
-  provider_reference: "RRN-1",
+  provider_reference,
   client_idempotency_key: key,
 });
-const reportLate = (intent: Intent, outcome: string): Promise<unknown> =>
-  companion.refused("intent_not_actionable", "POST", "assignment/report/", { body: reportOf(intent, outcome, "late") });
+const reportLate = (intent: Intent, outcome: string, reference = "RRN-1"): Promise<unknown> =>
+  companion.refused("intent_not_actionable", "POST", "assignment/report/", {
+    body: reportOf(intent, outcome, `late ${reference}`, reference),
+  });
 
 describe("a success reported between the creation of the next collection and its attestation", () => {
   it("the attestation needs a confirmation, also with the same key; intent and live view name the reason", async () => {
@@ -61,13 +63,19 @@ describe("a success reported between the creation of the next collection and its
     const held = { settle_offered: false, settle_obstacle: "money_may_have_moved", confirmation_needed: named };
     await vi.waitFor(async () => expect(await read(cash)).toMatchObject({ ...held, cancel_offered: true }), HANGS);
     expect(await cashier.good("GET", `${station}/live/`)).toMatchObject({ active_intent: held });
-    const { status, body } = await cashier.refused("money_may_have_moved", "POST", attestPath(cash), { key: "k" });
-    expect([status, body]).toMatchObject([409, named]);
-    const shown = { confirmed_reason: "late_success", confirmed_earlier_intent_id: earlier.intent_id };
-    const another = { confirms_money_may_have_moved: true, ...shown, confirmed_reason: "handoff_presented" };
-    const again = await cashier.refused("money_may_have_moved", "POST", attestPath(cash), { key: "k", body: another });
-    expect([again.status, again.body]).toMatchObject([409, named]);
-    const confirmed = { key: "k", body: { ...another, ...shown } };
+    const asks = async (body: object): Promise<number> => {
+      const sent = { key: "k", body };
+      const answer = await cashier.refused("money_may_have_moved", "POST", attestPath(cash), sent);
+      expect([answer.status, answer.body]).toMatchObject([409, named]);
+      return answer.body.reason_number ?? expect.unreachable();
+    };
+    const first = await asks({});
+    expect(await read(cash)).toMatchObject({ confirmation_needed: { ...named, reason_number: first } });
+    // Another payment of the same collection: the cashier has not been asked about it.
+    await reportLate(earlier, "reported_success", "RRN-2");
+    const second = await asks({ confirms_money_may_have_moved: true, confirmed_reason_number: first });
+    expect(second).toBeGreaterThan(first);
+    const confirmed = { key: "k", body: { confirms_money_may_have_moved: true, confirmed_reason_number: second } };
     const paid = await cashier.good<Intent>("POST", attestPath(cash), confirmed);
     expect(paid).toMatchObject({ status: "succeeded", settle_obstacle: "", confirmation_needed: null });
     expect(await cashier.good("POST", attestPath(cash), { key: "k" })).toEqual(paid);

@@ -11,7 +11,7 @@ import type {
   UnclearReason,
 } from "../../../machines/payment-intent.ts";
 import { NO_KILL_SWITCHES, type StationStatus } from "../../../machines/standing.ts";
-import type { OrderStatus, ShownOrder, UnclearCollection } from "../../../machines/station/state.ts";
+import type { OlderReason, OrderStatus, ShownOrder, UnclearCollection } from "../../../machines/station/state.ts";
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12);
 
@@ -23,6 +23,7 @@ const STATION = {
   waitingOrders: [],
   knownOrders: [],
   unclearCollections: [] as UnclearCollection[],
+  unclearForgottenThrough: 0,
   olderReasons: [],
 };
 const FACTS = { station: STATION, switches: NO_KILL_SWITCHES, nowMs: NOW_MS };
@@ -189,16 +190,22 @@ describe("the JSON of an intent", () => {
       ...FACTS,
       station: {
         ...STATION,
-        unclearCollections: [{ orderId: 42, intentId: 6, reason: "late_success", ...unclear } as UnclearCollection],
+        unclearCollections: [
+          { orderId: 42, intentId: 6, reason: "late_success", reasonNumber: 9, ...unclear } as UnclearCollection,
+        ],
       },
     });
     it.each([
-      ["reported since", {}, [false, "money_may_have_moved", { reason: "late_success", earlier_intent_id: 6 }, ""]],
+      [
+        "reported since",
+        {},
+        [false, "money_may_have_moved", { reason: "late_success", earlier_intent_id: 6, reason_number: 9 }, ""],
+      ],
       ["confirmed for it", { confirmedFor: 7 }, [true, "", null, "000201"]],
       [
         "confirmed for another intent",
         { confirmedFor: 5 },
-        [false, "money_may_have_moved", { reason: "late_success", earlier_intent_id: 6 }, ""],
+        [false, "money_may_have_moved", { reason: "late_success", earlier_intent_id: 6, reason_number: 9 }, ""],
       ],
       ["of another order", { orderId: 43 }, [true, "", null, "000201"]],
     ])("a reason %s: settling and the QR follow the confirmation", (_what, unclear, expected) => {
@@ -214,7 +221,7 @@ describe("the JSON of an intent", () => {
     ])("%s: the confirmation is no obstacle to settling, because it cannot be settled yet", (_what, known) => {
       const { settle_offered, settle_obstacle, confirmation_needed } = intentJson(known, by({}));
       expect([settle_offered, settle_obstacle]).toEqual([false, ""]);
-      expect(confirmation_needed).toEqual({ reason: "late_success", earlier_intent_id: 6 });
+      expect(confirmation_needed).toEqual({ reason: "late_success", earlier_intent_id: 6, reason_number: 9 });
     });
 
     it("an intent that has ended: there is nothing to confirm", () => {
@@ -275,7 +282,10 @@ describe("the JSON of an intent", () => {
     const qr = intent({ route: "dynamic_qr", status: "presented", deviceId: null, provider });
     const withReasons = (...reasons: UnclearReason[]) => ({
       ...FACTS,
-      station: { ...STATION, unclearCollections: reasons.map((reason) => ({ orderId: 42, intentId: 7, reason })) },
+      station: {
+        ...STATION,
+        unclearCollections: reasons.map((reason) => ({ orderId: 42, intentId: 7, reason, reasonNumber: 1 })),
+      },
     });
     const reasonOf = (known: PaymentIntent, facts = FACTS) => intentJson(known, facts).money_may_have_moved;
 
@@ -293,7 +303,10 @@ describe("the JSON of an intent", () => {
       expect(reasonOf(ended, withReasons("money_differs", "late_money"))).toBe("money_differs");
       const other = {
         ...FACTS,
-        station: { ...STATION, unclearCollections: [{ orderId: 42, intentId: 8, reason: "late_money" }] },
+        station: {
+          ...STATION,
+          unclearCollections: [{ orderId: 42, intentId: 8, reason: "late_money", reasonNumber: 1 }],
+        },
       };
       expect(reasonOf(ended, other as typeof FACTS)).toBe("");
     });
@@ -315,11 +328,11 @@ describe("the JSON of an intent", () => {
       const paid = intent({ intentId: 8, status: "succeeded", moneyMayHaveMoved: "success_reported" });
       const clear = intent({ intentId: 6, status: "expired" });
       const known: UnclearCollection[] = [
-        { orderId: 40, intentId: 3, reason: "late_evidence" },
-        { orderId: 42, intentId: 7, reason: "late_success" },
-        { orderId: 41, intentId: 4, reason: "late_money" },
+        { orderId: 40, intentId: 3, reason: "late_evidence", reasonNumber: 1 },
+        { orderId: 42, intentId: 7, reason: "late_success", reasonNumber: 1 },
+        { orderId: 41, intentId: 4, reason: "late_money", reasonNumber: 1 },
       ];
-      const olderReasons: UnclearCollection[] = [
+      const olderReasons: OlderReason[] = [
         { orderId: 39, intentId: 2, reason: "late_success" },
         { orderId: 40, intentId: 3, reason: "outcome_unknown" },
         { orderId: 41, intentId: 4, reason: "qr_presented" },
