@@ -210,6 +210,7 @@ test("a question about a reference is not asked about another reference that was
 describe("a companion that reports late", () => {
   interface Started {
     readonly intent_id: number;
+    readonly order_id: number;
   }
   let device: TestDevice;
   beforeEach(async () => {
@@ -275,6 +276,13 @@ describe("a companion that reports late", () => {
     await dialog().getByText("Afterwards the device reported an approval.").waitFor(SHOWN);
     await click(page, "The guest has not paid: collect");
     await button(page, "€12.50 received").waitFor(SHOWN);
+    const { order_display_number: number } = await cashier.good<{ order_display_number: number }>(
+      "GET",
+      `orders/${earlier.order_id}/`,
+    );
+    await page.getByText("Collections that may have taken money").click(SHOWN);
+    await page.getByText(`Order ${number}: Afterwards the device reported an approval.`).waitFor(SHOWN);
+    await isShown(page, "Before you pay back, ask who checks the payments");
   });
 
   test("a payment is reported while the till asks about the reference: its confirmation is asked for again", async () => {

@@ -1,6 +1,6 @@
 /** Collections that may have moved money without settling: the reason of each, and the list of a station. */
 import { z } from "zod";
-import { isEnded, UNCLEAR_REASONS, type UnclearReason } from "../../../machines/payment-intent.ts";
+import { isEnded, type PaymentIntent, UNCLEAR_REASONS, type UnclearReason } from "../../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../../machines/settings.ts";
 import type { StationState } from "../../../machines/station/state.ts";
 import { strongestUnclear, unclearReason } from "../../../machines/station/unclear-collections.ts";
@@ -35,10 +35,18 @@ export const unclearReasonSchema = z.enum(UNCLEAR_REASONS).meta({
 
 /** An ended collection that may have moved money without settling. */
 export const unclearCollectionSchema = z
-  .object({ intent_id: idSchema, order_id: idSchema, reason: unclearReasonSchema })
+  .object({
+    intent_id: idSchema,
+    order_id: idSchema,
+    order_display_number: z
+      .int()
+      .nullable()
+      .meta({ description: "Null when the collection has left its station's state." }),
+    reason: unclearReasonSchema,
+  })
   .meta({ id: "UnclearCollection" });
 export const UNCLEAR_DESCRIPTION = [
-  "Ended collections that may have moved money without settling, the newest first. If another collection has paid the order, the guest may have paid twice; `late_success` or `late_money` means that a payment was reported. A person must check this and make a refund where one is due.",
+  "Ended collections that may have moved money without settling, the newest first. If another collection has paid the order, the guest may have paid twice; `late_success` or `late_money` means that a payment was reported. A person must check this and make a refund where one is due. The list keeps a payment that an operator has attributed to an order or paid back, so read its issue before a refund.",
   `The list has those of the station's last ${STATE_LIMITS.endedIntents} collections (fewer where reports are long). It also has those that need a confirmation before their order is collected again, and ${STATE_LIMITS.olderReasons} older ones. Of the older ones, those with the weakest reasons leave the list first, and among equal reasons the oldest. A reported payment stays until ${STATE_LIMITS.olderReasons} newer ones with an equal reason have come, because nothing marks it as resolved.`,
   "A collection that has left the list still has its reason in `money_may_have_moved`, and its timeline has all evidence, including late reports.",
 ].join(" ");
@@ -51,14 +59,22 @@ export function unclearCollections(
 ): readonly UnclearCollection[] {
   const recent = station.ended.flatMap((intent) => {
     const reason = isEnded(intent.status) ? unclearReason(intent, station) : "";
-    return reason === "" ? [] : [{ intent_id: intent.intentId, order_id: intent.orderId, reason }];
+    return reason === "" ? [] : [unclearJson(intent, intent.orderDisplayNumber, reason)];
   });
   const known = new Set(station.ended.map(({ intentId }) => intentId));
   const older = [...station.unclearCollections, ...station.olderReasons].filter(({ intentId }) => !known.has(intentId));
   const olderIds = [...new Set(older.map(({ intentId }) => intentId))].toSorted((a, b) => b - a);
   const others = olderIds.flatMap((id) => {
     const strongest = strongestUnclear(older.filter(({ intentId }) => intentId === id));
-    return strongest === undefined ? [] : [{ intent_id: id, order_id: strongest.orderId, reason: strongest.reason }];
+    return strongest === undefined ? [] : [unclearJson(strongest, null, strongest.reason)];
   });
   return [...recent, ...others];
+}
+
+function unclearJson(
+  { intentId, orderId }: Pick<PaymentIntent, "intentId" | "orderId">,
+  orderDisplayNumber: number | null,
+  reason: UnclearReason,
+): UnclearCollection {
+  return { intent_id: intentId, order_id: orderId, order_display_number: orderDisplayNumber, reason };
 }

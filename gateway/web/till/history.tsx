@@ -190,10 +190,12 @@ function UnclearCollections() {
         <span class="past-what">{words().unclear}</span>
         <Tag tone="warn">{unclear.length}</Tag>
       </summary>
+      <p class="steps soft">{words().unclearHelp}</p>
       <ul class="steps">
-        {unclear.map(({ intent_id, reason }) => (
+        {unclear.map(({ intent_id, order_display_number: order, reason }) => (
           <li key={intent_id}>
-            {words().unclearItem(collectionName(intent_id))}: {unclearText(reason)}
+            {typeof order === "number" ? words().order(order) : words().unclearItem(collectionName(intent_id))}:{" "}
+            {unclearText(reason)}
           </li>
         ))}
       </ul>

@@ -91,12 +91,12 @@ describe("a success reported after another collection has paid the order", () =>
     "%s: intent, order and live view show cashier and owner that the guest may have paid twice",
     async (_what, outcome, before) => {
       const earlier = await cancelled(outcome);
-      const { order_id, intent_id } = earlier;
+      const { order_id, order_display_number, intent_id } = earlier;
       const cash = await collect(order_id, "cash", true);
       await cashier.good("POST", attestPath(cash));
       const owner = await logIn(system.baseUrl, "backoffice", system.owner);
       const shown = async (reason: string): Promise<void> => {
-        const entry = { intent_id, order_id, reason };
+        const entry = { intent_id, order_id, order_display_number, reason };
         const unclear = reason === "" ? [] : [entry];
         await vi.waitFor(
           async () => expect(await read(earlier)).toMatchObject({ money_may_have_moved: reason }),
@@ -135,7 +135,7 @@ describe("a collection that has left its station's state, and whose order anothe
 
     const shown = async (reason: string): Promise<void> => {
       await vi.waitFor(async () => expect(await read(earlier)).toMatchObject({ money_may_have_moved: reason }), HANGS);
-      const unclear_collections = [{ intent_id, order_id, reason }];
+      const unclear_collections = [{ intent_id, order_id, order_display_number: null, reason }];
       expect(await cashier.good("GET", `orders/${order_id}/`)).toMatchObject({ status: "paid", unclear_collections });
       const live = await cashier.good("GET", `${station}/live/`);
       expect(live).toMatchObject({ unclear_collections: expect.arrayContaining(unclear_collections) as unknown });

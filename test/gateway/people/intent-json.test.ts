@@ -338,10 +338,10 @@ describe("the JSON of an intent", () => {
         { orderId: 41, intentId: 4, reason: "qr_presented" },
       ];
       expect(unclearCollections({ ended: [paid, ended, clear], unclearCollections: known, olderReasons })).toEqual([
-        { intent_id: 7, order_id: 42, reason: "late_success" },
-        { intent_id: 4, order_id: 41, reason: "late_money" },
-        { intent_id: 3, order_id: 40, reason: "outcome_unknown" },
-        { intent_id: 2, order_id: 39, reason: "late_success" },
+        { intent_id: 7, order_id: 42, order_display_number: ended.orderDisplayNumber, reason: "late_success" },
+        { intent_id: 4, order_id: 41, order_display_number: null, reason: "late_money" },
+        { intent_id: 3, order_id: 40, order_display_number: null, reason: "outcome_unknown" },
+        { intent_id: 2, order_id: 39, order_display_number: null, reason: "late_success" },
       ]);
     });
   });
