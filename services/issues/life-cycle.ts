@@ -7,7 +7,7 @@ import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { createOnce } from "../db/creations.ts";
-import { isLockTimeout } from "../db/lock-timeout.ts";
+import { isLockTimeout, isStatementTimeout } from "../db/lock-timeout.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import { ISSUE_LIMITS } from "./limits.ts";
 import { announceIssues, priorOf, recordSteps } from "./recording.ts";
@@ -23,12 +23,13 @@ export interface IssuesDeps {
  * nothing was decided.
  */
 export async function decide<T>(database: Database, work: (tx: Transaction) => Promise<T>): Promise<T> {
-  try {
-    return (await database.begin(work)) as T;
-  } catch (error) {
-    if (isLockTimeout(error)) throw new RefusedError({ code: "busy", retryAfterMs: ISSUE_LIMITS.lockedRetryMs });
-    throw error;
-  }
+  return (await database.begin(work).catch(refuseLocked)) as T;
+}
+
+function refuseLocked(error: unknown): never {
+  if (isLockTimeout(error) || isStatementTimeout(error))
+    throw new RefusedError({ code: "busy", retryAfterMs: ISSUE_LIMITS.lockedRetryMs });
+  throw error;
 }
 
 /** Newest first. Refuses with `permission_denied`. */
@@ -115,7 +116,8 @@ export const commentIssue: Handler<IssuesDeps, typeof bus.commentIssue> = async 
   };
   const again = async (tx: Transaction, commentId: number) =>
     (await comments.listComments(tx, { organizationId, issueId })).find((row) => row.comment_id === commentId);
-  const comment = await createOnce(database, creation, { create, again, idOf: (row) => row.comment_id });
+  const once = createOnce(database, creation, { create, again, idOf: (row) => row.comment_id });
+  const comment = await once.catch(refuseLocked);
   return { comment: toComment(comment) };
 };
 

@@ -18,7 +18,7 @@ import { existing, RefusedError, UnavailableError } from "../bus/refusals.ts";
 import { askStation } from "../bus/station-client.ts";
 import { insertOutbox, stationKey } from "../db/outbox.ts";
 import type { Transaction } from "../db/pool.ts";
-import { issueConflict, requireUnattributed, requireUnresolved, toIssue } from "../issues/life-cycle.ts";
+import { decide, issueConflict, requireUnattributed, requireUnresolved, toIssue } from "../issues/life-cycle.ts";
 import { announceIssues, priorOf, recordSteps } from "../issues/recording.ts";
 import { type IssueKey, type IssueRow, lockIssue, resolveIssue } from "../issues/sql/issues.ts";
 import { isConfirmedAsPayment, lockDecisions } from "../issues/sql/lines-of-money.ts";
@@ -53,7 +53,7 @@ export const attributeIssue: Handler<ProvidersDeps, typeof bus.attributeIssue> =
 
 /** Returns the issue. Finishes an earlier attempt first, because that may have paid. */
 export async function readFinished(deps: ProvidersDeps, key: IssueKey): Promise<IssueRow> {
-  const seen = await deps.database.begin(async (tx) => existing(await lockIssue(tx, key)));
+  const seen = await decide(deps.database, async (tx) => existing(await lockIssue(tx, key)));
   return seen.attribution === null ? seen : (await finishAttribution(deps, key)).issue;
 }
 
@@ -88,7 +88,7 @@ export async function settle(
   requireMayStart: (tx: Transaction, issue: IssueRow) => Promise<void>,
 ): Promise<bus.Issue> {
   const { organization_id: organizationId, issue_id: issueId } = before;
-  await deps.database.begin(async (tx) => {
+  await decide(deps.database, async (tx) => {
     const issue = await lockAttributable(deps, tx, before);
     await requireMayStart(tx, issue);
     if (!(await sql.startAttribution(tx, issueId, attribution))) {

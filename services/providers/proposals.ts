@@ -9,7 +9,7 @@ import type { Handler, ReplyOf } from "../bus/operation.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import { SYSTEM } from "../db/provider-audit-log.ts";
-import { issueConflict, requireUnattributed, requireUnresolved, toIssue } from "../issues/life-cycle.ts";
+import { decide, issueConflict, requireUnattributed, requireUnresolved, toIssue } from "../issues/life-cycle.ts";
 import { announceIssues, recordSteps } from "../issues/recording.ts";
 import { type IssueKey, lockIssue } from "../issues/sql/issues.ts";
 import {
@@ -38,7 +38,7 @@ export const proposeAttribution: Handler<ProvidersDeps, typeof bus.proposeAttrib
   if (last?.status === "confirmed" && isMine(last)) return { issue: toIssue(before) };
   requireUnresolved(before);
   await requireFittingOrder(deps, before, orderId);
-  return await deps.database.begin(async (tx) => {
+  return await decide(deps.database, async (tx) => {
     const issue = await lockAttributable(deps, tx, before);
     const waiting = await sql.findLastProposal(tx, issueId);
     if (waiting?.status === "waiting" && waiting.end === null) {
@@ -84,7 +84,7 @@ export const rejectAttribution: Handler<ProvidersDeps, typeof bus.rejectAttribut
   const { caller, issueId, proposalId, reason } = request;
   requirePermission(caller, "reconciliation.manage");
   const named = { organizationId: caller.organizationId, issueId, proposalId };
-  return await decide(deps, { caller, named, status: "rejected", reason, require: requireOther });
+  return await decideWaiting(deps, { caller, named, status: "rejected", reason, require: requireOther });
 };
 
 /** Only the person who has proposed may withdraw. Refuses with `permission_denied`, `not_found`, `conflict`. */
@@ -92,10 +92,10 @@ export const withdrawAttribution: Handler<ProvidersDeps, typeof bus.withdrawAttr
   const { caller, issueId, proposalId } = request;
   requirePermission(caller, "reconciliation.manage");
   const named = { organizationId: caller.organizationId, issueId, proposalId };
-  return await decide(deps, { caller, named, status: "withdrawn", reason: null, require: requireOwn });
+  return await decideWaiting(deps, { caller, named, status: "withdrawn", reason: null, require: requireOwn });
 };
 
-async function decide(
+async function decideWaiting(
   deps: ProvidersDeps,
   decision: {
     readonly caller: Caller;
@@ -107,7 +107,7 @@ async function decide(
 ): Promise<ReplyOf<typeof bus.rejectAttribution>> {
   const { caller, named, status, reason } = decision;
   await readFinished(deps, named);
-  return await deps.database.begin(async (tx) => {
+  return await decide(deps.database, async (tx) => {
     const issue = existing(await lockIssue(tx, named));
     const proposal = requireProposal(await sql.findProposal(tx, named));
     const { decided_by: by, decision_reason: storedReason } = proposal;

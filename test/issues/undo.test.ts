@@ -2,6 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BOUNDS } from "../../services/bus/bounds.ts";
+import * as attributionProposals from "../../services/bus/messages/attribution-proposals.ts";
 import * as issues from "../../services/bus/messages/issues.ts";
 import { ISSUE_LIMITS } from "../../services/issues/limits.ts";
 import { raiseIssues } from "../../services/issues/sql/raise.ts";
@@ -69,8 +70,17 @@ describe("another transaction keeps the lock of an issue", () => {
         await tx`select from issues where issue_id = ${kept} for update`;
         await work();
       });
+    const paying = { caller, issueId: kept, orderId: 1, reason: "The guest showed the receipt." };
     await whileKept(async () => {
-      expect(await refusalOf(world.ask(issues.closeIssue, closing))).toMatchObject(busy);
+      const refused = await Promise.all(
+        [
+          world.ask(issues.closeIssue, closing),
+          world.ask(issues.attributeIssue, paying),
+          world.ask(attributionProposals.proposeAttribution, paying),
+          world.ask(issues.commentIssue, { caller, issueId: kept, text: "Asked the guest" }),
+        ].map(refusalOf),
+      );
+      expect(refused).toMatchObject(refused.map(() => busy));
       const all = await world.ask(issues.closeIssues, { caller, filter: {}, reason: "Checked in the export" });
       expect(all.refused).toEqual([{ issueId: kept, reason: "busy" }]);
     });
