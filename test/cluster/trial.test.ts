@@ -11,6 +11,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { CREDENTIALS, INSTALLATION, LEASES, LIVENESS, SESSIONS, SWITCHES } from "../../services/bus/streams.ts";
 import { Random } from "../chaos/random.ts";
+import { expectOlderGateways } from "../support/contract-check.ts";
 import { addCanaries, watchCanary } from "./canaries.ts";
 import { type ClusterWorld, CORE_KINDS, startClusterWorld } from "./cluster-world.ts";
 import { drawFaults, TARGETS, type Targets } from "./draw-faults.ts";
@@ -57,6 +58,7 @@ let world: ClusterWorld;
 let older: OlderCheckout | undefined;
 beforeAll(async () => {
   older = UPGRADE_FROM === undefined ? undefined : await checkOut(UPGRADE_FROM);
+  if (older !== undefined) expectOlderGateways();
   world = await startClusterWorld(STATIONS, { older, ...(IS_SHORT ? SHORT : {}) });
 }, 300_000);
 afterAll(async () => {

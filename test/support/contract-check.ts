@@ -38,8 +38,15 @@ const templates = Object.keys(document.paths).map((path) => ({
 }));
 const validators = new Map<string, ValidateFunction>();
 
+let hasOlderGateways = false;
+/** From now on no answer is compared: an older gateway answers as its own document says. */
+export function expectOlderGateways(): void {
+  hasOlderGateways = true;
+}
+
 /** Fails the test when the document does not allow this answer. */
 export function checkAnswer(answer: CheckedAnswer): void {
+  if (hasOlderGateways) return;
   const { method, status } = answer;
   const path = answer.path.split("?")[0] as string;
   const title = `${method} ${path} → ${status}`;
