@@ -61,7 +61,7 @@ function readArguments() {
   const [name = "collection"] = positionals;
   const demo = DEMOS.find((known) => known === name);
   if (demo === undefined || positionals.length > 1)
-    throw new UsageError(`There is no demo "${positionals.join(" ")}"; the demos are ${DEMOS.join(", ")}.`);
+    throw new UsageError(`There is no demo "${positionals.join(" ")}"; the demos are ${DEMOS.join(", ")}; see --help.`);
   return { demo, curl: values.curl === true, help: values.help === true };
 }
 

@@ -127,6 +127,9 @@ function access(baseUrlOption: string | undefined): PlatformAccess {
 
 function printOrganizations(organizations: readonly Organization[], asJson = false): void {
   if (asJson) return print(JSON.stringify({ organizations }));
+  if (organizations.length === 0)
+    print("There is no organization yet: make one with create --name NAME --owner-email EMAIL.");
+  else print("organization\tname");
   for (const { organization_id, name } of organizations) print(`${organization_id}\t${name}`);
 }
 

@@ -190,6 +190,7 @@ function listIssues({ kind, status, account, before, json }: Options): Work {
     if (json === true) return printJson(answer);
     if (answer.issues.length === 0)
       print(status === undefined ? "No such issue waits for a decision." : "There is no such issue.");
+    else print("issue\tkind\tstatus\tamount\taccount\tage");
     for (const {
       issue_id: id,
       kind: name,

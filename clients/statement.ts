@@ -155,6 +155,7 @@ function listAccounts({ json }: Options): Work {
     if (json === true) return printJson({ statement_accounts: accounts });
     if (accounts.length === 0)
       print("There is no account yet: add one on the page /reconcile/, or with POST /api/reconciliation/v1/accounts/.");
+    else print("account\tprovider\treference\tname");
     for (const { account_id: id, provider, reference, name } of accounts)
       print(`${id}\t${provider}\t${reference}\t${name}`);
   };
@@ -270,6 +271,8 @@ function mappingWork([command, subject, surplus]: readonly string[], options: Op
           return [page.statement_mappings, page.has_more];
         });
         if (json === true) return printJson({ statement_mappings: mappings });
+        if (mappings.length === 0) print("There is no mapping yet: store one with mapping store.");
+        else print("mapping\tname\tversion");
         for (const { mapping_id: id, name, version } of mappings) print(`${id}\t${name}\t${version}`);
       };
     case "store": {

@@ -58,7 +58,7 @@ function bytesOf(text, what) {
   try {
     bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   } catch {
-    throw new NotValid(`${what} is no base64.`);
+    throw new NotValid(`${what} is not base64.`);
   }
   if (btoa(String.fromCharCode(...bytes)) !== text) throw new NotValid(`${what} is not in its original form.`);
   return bytes;
@@ -81,7 +81,7 @@ async function logKeyOf(text) {
   const rest = [key, ...(more === undefined ? [] : text.split("+").slice(3))].join("+");
   const bytes = bytesOf(rest, "The key of the log");
   if (!name || bytes[0] !== ED25519 || bytes.length !== 1 + KEY_BYTES)
-    throw new NotValid("The key of the log is no Ed25519 key.");
+    throw new NotValid("The key of the log is not an Ed25519 key.");
   const publicKey = bytes.slice(1);
   const keyId = (await sha256(utf8.encode(`${name}\n`), bytes)).slice(0, KEY_ID_BYTES);
   if (hex(keyId) !== id) throw new NotValid("The id of the log's key does not belong to the key.");
@@ -95,19 +95,19 @@ const LEAF = Uint8Array.of(0);
 async function rootOf(leaf, { index, size, hashes }) {
   let [at, last, hash] = [index, size - 1, leaf];
   for (const step of hashes) {
-    if (last === 0) throw new NotValid("The proof has more hashes than the log is deep.");
+    if (last === 0) throw new NotValid("The proof has more hashes than the log has levels.");
     if (at % 2 === 1 || at === last) {
       hash = await sha256(NODE, step, hash);
       while (at % 2 === 0 && at !== 0) [at, last] = [Math.floor(at / 2), Math.floor(last / 2)];
     } else hash = await sha256(NODE, hash, step);
     [at, last] = [Math.floor(at / 2), Math.floor(last / 2)];
   }
-  if (last !== 0) throw new NotValid("The proof has fewer hashes than the log is deep.");
+  if (last !== 0) throw new NotValid("The proof has fewer hashes than the log has levels.");
   return hash;
 }
 
 const numberOf = (text, what) => {
-  if (!/^(?:0|[1-9]\d{0,14})$/.test(text)) throw new NotValid(`${what} is no number.`);
+  if (!/^(?:0|[1-9]\d{0,14})$/.test(text)) throw new NotValid(`${what} is not a number.`);
   return Number(text);
 };
 
@@ -115,7 +115,7 @@ function proofOf(text) {
   const end = text.indexOf("\n\n");
   if (end < 0) throw new NotValid("The proof has no checkpoint.");
   const [head, index = "", ...hashes] = text.slice(0, end).split("\n");
-  if (head !== PROOF || !index.startsWith("index ")) throw new NotValid("The file is no proof of inclusion.");
+  if (head !== PROOF || !index.startsWith("index ")) throw new NotValid("The file is not a proof of inclusion.");
   if (hashes.length > MOST_HASHES) throw new NotValid("The proof has too many hashes.");
   return {
     index: numberOf(index.slice("index ".length), "The index"),
@@ -135,7 +135,7 @@ async function checkpointOf(note, keys) {
   if (lines.pop() !== "") throw new NotValid("The checkpoint is not complete.");
   let isSigned = false;
   for (const line of lines) {
-    if (!line.startsWith("— ")) throw new NotValid("The checkpoint has a line that is no signature.");
+    if (!line.startsWith("— ")) throw new NotValid("The checkpoint has a line that is not a signature.");
     const [by, signature = "", ...others] = line.slice(2).split(" ");
     if (by !== name || others.length > 0) continue;
     const bytes = bytesOf(signature, "The signature of the checkpoint");
@@ -155,11 +155,11 @@ async function statementOf(envelope, keys) {
   try {
     parsed = JSON.parse(envelope);
   } catch {
-    throw new NotValid("The certificate is no JSON.");
+    throw new NotValid("The certificate is not JSON.");
   }
   const { payload, payloadType, signatures } = parsed ?? {};
   if (payloadType !== STATEMENT || typeof payload !== "string" || !Array.isArray(signatures) || signatures.length !== 1)
-    throw new NotValid("The certificate is no signed statement.");
+    throw new NotValid("The certificate is not a signed statement.");
   const body = bytesOf(payload, "The statement");
   const head = utf8.encode(`DSSEv1 ${utf8.encode(payloadType).length} ${payloadType} ${body.length} `);
   const signature = bytesOf(String(signatures[0]?.sig), "The signature of the certificate");
@@ -211,12 +211,12 @@ export function partsOf(text) {
   try {
     parsed = JSON.parse(text);
   } catch {
-    throw new NotValid("The certificate is no JSON.");
+    throw new NotValid("The certificate is not JSON.");
   }
   const { envelope, proof, revocation, ...rest } = parsed ?? {};
   const texts = [envelope, proof, ...(revocation === undefined ? [] : [revocation?.envelope, revocation?.proof])];
   if (texts.some((part) => typeof part !== "string") || Object.keys(rest).length > 0)
-    throw new NotValid("The file is no certificate.");
+    throw new NotValid("The file is not a certificate.");
   // Text in another form was changed.
   if (JSON.stringify(parsed) !== text.replace(/\n$/, ""))
     throw new NotValid("The certificate is not in its original form.");

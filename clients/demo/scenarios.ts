@@ -165,14 +165,14 @@ function issueSteps(sandbox: Sandbox): Step[] {
     cashier.createIntent("cash", {
       note: "The order is still open. To collect it again, the cashier confirms the reason that the refusal names.",
       refusedWith: "money_may_have_moved",
-      keep: { REASON_NUMBER: "reason_number" },
+      keep: { NUMBER: "reason_number" },
     }),
     post("CASHIER", `${cashier.path}/intents/`, {
       body: {
         order_id: "$ORDER",
         route: "cash",
         confirms_money_may_have_moved: true,
-        confirmed_reason_number: "$REASON_NUMBER",
+        confirmed_reason_number: "$NUMBER",
       },
       keep: { CASH: "intent_id" },
     }),

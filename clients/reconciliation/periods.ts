@@ -87,6 +87,7 @@ function listPeriods(kind: string, { account, filial, from, to, json }: PeriodOp
     const answer = await read(`periods/${query}`, periodsSchema);
     if (json === true) return printJson(answer);
     if (answer.periods.length === 0) print("There is no such period.");
+    else print("account\tday\tstate\tclosing, or what it lacks");
     for (const { account_id: id, from_date: day, state, missing, closing_id: closingId } of answer.periods) {
       const lacks = missing.map(({ code, count }) => `${code} ${count}`).join(", ");
       print(`${id}\t${day}\t${state}\t${closingId === null ? lacks : `closing ${closingId}`}`);
@@ -148,6 +149,7 @@ export function reportDay(options: PeriodOptions): Work {
     if (json === true) return printJson(report);
     print(`The day ${report.day} in the time zone ${report.time_zone}:`);
     if (report.totals.length === 0) print(`Nothing was settled or booked on ${report.day}.`);
+    else print("currency\tpart\tcount\tamount");
     for (const { currency, settled, statement, tips, open_differences: open } of report.totals) {
       const show = (part: string, { count, amount }: z.infer<typeof sumSchema>): void =>
         print(`${currency}\t${part}\t${count}\t${amount}`);

@@ -64,13 +64,15 @@ export const BUS_LIMITS = {
    */
   quorumAnswerMs: 1_000,
   /**
-   * How often a process checks that its server reaches a majority. A process leaves a server without a majority within
-   * 3 s: two unanswered checks and a new connection fit into that time.
+   * How long a process waits for a majority's answer to each of two questions. With the two limits below, it leaves a server
+   * without a majority after 1.75 s at most, so that requests succeed again within 2 s.
    */
   quorumAskMs: 500,
   quorumQuestions: 2,
-  /** After an answer of a majority the process sends no check for this long. */
-  quorumFreshMs: 750,
+  /** After an answer of a majority the process asks nothing for this long. A question costs the cluster one small append. */
+  quorumFreshMs: 500,
+  /** How often a process checks whether a question is due. */
+  quorumCheckMs: 250,
   /** The same for a single server, which a process cannot leave: often enough for `/readyz` and the alert of `bus_up`. */
   singleFreshMs: 5_000,
   /** How long a single server has for each of two answers: its disk may be slow for a while. */

@@ -9,9 +9,9 @@ import { z } from "zod";
 export const MALFORMED_SENTENCES = {
   /** All formats. */
   unknown_currency: "{text} is no ISO 4217 currency.",
-  no_number: "{text} is no decimal number.",
-  no_minor_units: "{text} is no whole number of minor units.",
-  no_hundredths: "{text} is no whole number of hundredths.",
+  no_number: "{text} is not a decimal number.",
+  no_minor_units: "{text} is not a whole number of minor units.",
+  no_hundredths: "{text} is not a whole number of hundredths.",
   too_many_decimals: "{amount} has more decimals than {currency} has ({limit}).",
   too_many_digits: "The amount has more than {limit} digits.",
   too_long: "The value is longer than {limit} characters.",

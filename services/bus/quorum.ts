@@ -12,6 +12,7 @@ import { busThatStoresNothing, busWithoutJetStream, isSingle, unreachableBus } f
 import { isNoResponders } from "./refusals.ts";
 import { BUCKETS } from "./streams.ts";
 
+const CHECKS_OF_QUESTION = BUS_LIMITS.quorumAskMs / BUS_LIMITS.quorumCheckMs;
 /** JetStream is not available, because its cluster has no leader. */
 const NOT_AVAILABLE = 10_008;
 
@@ -200,9 +201,9 @@ interface QuorumWatchDeps extends WatchDeps {
  * Leaves a server that no longer reaches a majority of its cluster. Such a server accepts connections and requests as
  * before, but it never answers a request that has to be stored (design §3).
  *
- *   a majority has answered ── 1 s ──► ask one bucket ── 0.5 s ──► ask all ── 0.5 s ──► go to another server
- *            ▲                              │                        │ ▲                       │
- *            └────── one has answered ◄─────┴────────────────────────┘ └── each 0.5 s; again to another server each 3 … 30 s
+ *   a majority has answered ── 0.5 to 0.75 s ──► ask one bucket ── 0.5 s ──► ask all ── 0.5 s ──► go to another server
+ *            ▲                                       │                        │ ▲                       │
+ *            └────── one has answered ◄──────────────┴────────────────────────┘ └── each 0.5 s; again to another server each 3 … 30 s
  *
  * It asks with a beat (`beats.ts`): a majority of the bucket's servers must store the beat before it is acknowledged. Each
  * bucket has a separate leader, so the election of one bucket does not look like a cut.
@@ -216,6 +217,8 @@ export class QuorumWatch {
   #answeredAtMs = performance.now();
   /** Questions in a row without an answer. */
   #asked = 0;
+  /** Checks since the last answer: one question is due in `CHECKS_OF_QUESTION` of them. */
+  #checks = 0;
   #hasQuorum = true;
   #nextBucket = 0;
   #isAskingSingle = false;
@@ -224,12 +227,13 @@ export class QuorumWatch {
 
   constructor(deps: QuorumWatchDeps) {
     this.#deps = deps;
-    this.#stopChecks = every(BUS_LIMITS.quorumAskMs, () => void this.#check());
+    this.#stopChecks = every(BUS_LIMITS.quorumCheckMs, () => void this.#check());
   }
 
   /** The process is connected to a server again, perhaps to another one: the silence of the last one does not count. */
   begin(): void {
     this.#asked = 0;
+    this.#checks = 0;
   }
 
   /** False when all checks got no answer, until a majority answers. */
@@ -248,6 +252,8 @@ export class QuorumWatch {
     if (!isUp()) return this.#reset();
     if (isSingle(nc)) return await this.#checkSingle();
     if (performance.now() - this.#answeredAtMs < BUS_LIMITS.quorumFreshMs) return;
+    this.#checks += 1;
+    if ((this.#checks - 1) % CHECKS_OF_QUESTION !== 0) return;
     if (this.#asked >= BUS_LIMITS.quorumQuestions) {
       this.#hasQuorum = false;
       if (this.#leave()) return;
@@ -294,7 +300,7 @@ export class QuorumWatch {
   /** For an answer, and for a lost connection. */
   #reset(): void {
     this.#answeredAtMs = performance.now();
-    this.#asked = 0;
+    this.begin();
   }
 
   async #ask(bucket: { readonly name: string }): Promise<void> {
@@ -322,7 +328,7 @@ export class QuorumWatch {
     if (!choice.leave(nc)) return false;
     if (isFirst)
       log.warn({ server }, "this NATS server reaches no majority of its cluster; the process goes to another one");
-    this.#asked = 0;
+    this.begin();
     return true;
   }
 }

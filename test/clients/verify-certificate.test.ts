@@ -101,14 +101,14 @@ describe("the verification of a certificate", () => {
     const id = createHash("sha256").update(`${signer.name}\n`).update(bytes).digest("hex").slice(0, 8);
     const logKeys = [`${signer.name}+${id}+${bytes.toString("base64")}`];
     await expect(verifyCertificate({ ...certificate, logKeys })).rejects.toThrow(
-      "The key of the log is no Ed25519 key.",
+      "The key of the log is not an Ed25519 key.",
     );
   });
 
   test("an envelope that is JSON, but no object: not valid", async () => {
     const proof = proofOf(0, [leafHash(Buffer.from("null"))]);
     await expect(verifyCertificate({ ...certificate, envelope: "null", proof })).rejects.toThrow(
-      "The certificate is no signed statement.",
+      "The certificate is not a signed statement.",
     );
   });
 
@@ -166,7 +166,7 @@ describe("the verification of a revoked certificate", () => {
   test("a revocation that is no text: not valid", () => {
     const { revocation: _, ...rest } = partsOf(file);
     const text = JSON.stringify({ ...rest, revocation: { envelope: 1, proof: "" } });
-    expect(() => partsOf(text)).toThrow("The file is no certificate.");
+    expect(() => partsOf(text)).toThrow("The file is not a certificate.");
   });
 
   test("the revocation of another certificate: not valid", async () => {

@@ -341,7 +341,7 @@ describe("npm run cli -- certificate", () => {
       cli("certificate", "verify", forged, "--key", key),
     ]);
     expect(again).toMatchObject({ code: 2, output: expect.stringContaining("Revoked at") as string });
-    expect(wrong).toEqual({ code: 1, output: "Not valid: The file is no certificate.\n" });
+    expect(wrong).toEqual({ code: 1, output: "Not valid: The file is not a certificate.\n" });
   });
 
   test.each([

@@ -404,7 +404,7 @@ test("a demo without a sandbox, an unknown demo and a demo without a service: on
   });
   expect(await ended(["till"], folder.path)).toEqual({
     code: 2,
-    output: 'There is no demo "till"; the demos are collection, qr, issue, robot.\n',
+    output: 'There is no demo "till"; the demos are collection, qr, issue, robot; see --help.\n',
   });
   const stopped = await ended([], folder.path);
   expect(stopped.code).toBe(1);

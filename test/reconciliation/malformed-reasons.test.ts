@@ -63,7 +63,7 @@ describe("the codes of malformed rows", () => {
       "back\\slash",
       "two\nlines",
       "Größe 💶",
-      '" is no decimal number.',
+      '" is not a decimal number.',
       "\u202e",
       "",
     ]) {

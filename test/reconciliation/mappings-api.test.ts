@@ -401,7 +401,7 @@ describe("lists of lines", () => {
       union all select ${second}::bigint, 30 - n, line_id from numbered where n >= 6`;
     await database`
       insert into statement_malformed (import_id, position, column_name, reason, raw)
-      select ${first}::bigint, n, 'Betrag', '"Käse" is no decimal number.', 'row ' || n from generate_series(20, 24) n
+      select ${first}::bigint, n, 'Betrag', '"Käse" is not a decimal number.', 'row ' || n from generate_series(20, 24) n
       union all select ${second}::bigint, n, '', 'The quotes are broken.', 'row ' || n from generate_series(1, 3) n`;
     await database`
       update statement_imports set status = 'imported', format = 'csv', format_version = 1, encoding = 'utf-8'
@@ -469,7 +469,7 @@ describe("lists of lines", () => {
     ]);
     expect(page.malformed_rows[0]).toMatchObject({
       column: "Betrag",
-      reason: '"Käse" is no decimal number.',
+      reason: '"Käse" is not a decimal number.',
       raw: "row 20",
     });
     expect(page.malformed_rows[0]).toMatchObject({ reason_code: "no_number", reason_parameters: { text: "Käse" } });

@@ -8,9 +8,9 @@ type Texts = { readonly [C in Exclude<MalformedReason, "other">]: (parameters: M
 const malformedTexts = dictionary({
   en: {
     unknown_currency: ({ text }) => `“${text}” is no currency.`,
-    no_number: ({ text }) => `“${text}” is no decimal number.`,
-    no_minor_units: ({ text }) => `“${text}” is no whole number of minor units.`,
-    no_hundredths: ({ text }) => `“${text}” is no whole number of hundredths.`,
+    no_number: ({ text }) => `“${text}” is not a decimal number.`,
+    no_minor_units: ({ text }) => `“${text}” is not a whole number of minor units.`,
+    no_hundredths: ({ text }) => `“${text}” is not a whole number of hundredths.`,
     too_many_decimals: ({ amount, currency, limit }) => `${amount} has more decimals than ${currency} has (${limit}).`,
     too_many_digits: ({ limit }) => `The amount has more than ${limit} digits.`,
     too_long: ({ limit }) => `The value is longer than ${limit} characters.`,

@@ -7,7 +7,7 @@ import { currencyExponent } from "../../../machines/currencies.ts";
 /** How many decimals a currency has; two for a currency that the table does not have, as in the service. */
 export const currencyDigits = (currency: string): number => currencyExponent(currency) ?? 2;
 
-/** `1250`, `EUR` as `12.50`; undefined when it is no whole number of minor units. */
+/** `1250`, `EUR` as `12.50`; undefined when it is not a whole number of minor units. */
 export function decimalOfMinor(minor: string, currency: string): string | undefined {
   const match = /^(-?)(\d+)$/.exec(minor);
   if (match === null) return undefined;

@@ -37,7 +37,7 @@ export function attributionEntry(attribution: Attribution): Entry {
     atMs: attribution.attributedAtMs,
     type: "provider_issue_attributed",
     actor: { ...by, name: who },
-    sentence: `${sentenceStart(who)} attributed the provider's ${amount}${withReference(attribution.reference)} of issue ${issueId} to order ${orderDisplayNumber}, which payment ${attributionIntentId} shows. Reason: ${reason}`,
+    sentence: `${sentenceStart(who)} attributed the provider's ${amount}${withReference(attribution.reference)} of issue ${issueId} to order ${orderDisplayNumber}, which collection ${attributionIntentId} shows. Reason: ${reason}`,
     moneyMoved: "no",
     data: { issueId, orderId, attributionIntentId, transactionId, reason },
   };

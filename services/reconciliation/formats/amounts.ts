@@ -35,7 +35,7 @@ export function readDecimal(text: string, currency: string, notation: DecimalNot
   if (exponent === undefined) return { reason: `${JSON.stringify(short(currency))} is no ISO 4217 currency.` };
   const { sign, whole, fraction } = partsOf(text.trim(), notation);
   if (whole === undefined || fraction === undefined)
-    return { reason: `${JSON.stringify(short(text))} is no decimal number.` };
+    return { reason: `${JSON.stringify(short(text))} is not a decimal number.` };
   if (/[^0]/.test(fraction.slice(exponent)))
     return { reason: `${short(text)} has more decimals than ${currency} has (${exponent}).` };
   return signed(sign, `${whole}${fraction.slice(0, exponent).padEnd(exponent, "0")}`);
@@ -44,7 +44,7 @@ export function readDecimal(text: string, currency: string, notation: DecimalNot
 /** An integer that counts minor units already: "1250" gives 1250, for whichever currency. */
 export function readMinorUnits(text: string): AmountReading {
   const match = /^([-+−]?)(\d+)$/.exec(text.trim());
-  if (match === null) return { reason: `${JSON.stringify(short(text))} is no whole number of minor units.` };
+  if (match === null) return { reason: `${JSON.stringify(short(text))} is not a whole number of minor units.` };
   return signed(match[1] ?? "", match[2] ?? "");
 }
 

@@ -42,13 +42,13 @@ describe("readDecimal", () => {
   });
 
   it.each([
-    ["", "EUR", '"" is no decimal number.'],
-    [".", "EUR", '"." is no decimal number.'],
-    ["-", "EUR", '"-" is no decimal number.'],
-    ["1,50", "EUR", '"1,50" is no decimal number.'],
-    ["1e3", "EUR", '"1e3" is no decimal number.'],
-    ["NaN", "EUR", '"NaN" is no decimal number.'],
-    ["1 000", "EUR", '"1 000" is no decimal number.'],
+    ["", "EUR", '"" is not a decimal number.'],
+    [".", "EUR", '"." is not a decimal number.'],
+    ["-", "EUR", '"-" is not a decimal number.'],
+    ["1,50", "EUR", '"1,50" is not a decimal number.'],
+    ["1e3", "EUR", '"1e3" is not a decimal number.'],
+    ["NaN", "EUR", '"NaN" is not a decimal number.'],
+    ["1 000", "EUR", '"1 000" is not a decimal number.'],
     ["12.345", "EUR", "12.345 has more decimals than EUR has (2)."],
     ["12.34001", "EUR", "12.34001 has more decimals than EUR has (2)."],
     ["1.5", "JPY", "1.5 has more decimals than JPY has (0)."],

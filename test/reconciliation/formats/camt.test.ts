@@ -209,7 +209,7 @@ describe("camt.053 traps", () => {
     ["Amt", '<Amt Ccy="EUR"></Amt>', "The amount is missing; it is not taken from elsewhere in the entry."],
     ["Amt", '<Amt Ccy="EUR">-5</Amt>', "The amount is negative; camt gives the sign in CdtDbtInd."],
     ["Amt", "<Amt>5</Amt>", '"" is no ISO 4217 currency.'],
-    ["Amt", '<Amt Ccy="EUR">5,00</Amt>', '"5,00" is no decimal number.'],
+    ["Amt", '<Amt Ccy="EUR">5,00</Amt>', '"5,00" is not a decimal number.'],
     ["CdtDbtInd", "<CdtDbtInd>C</CdtDbtInd>", "CdtDbtInd is neither CRDT nor DBIT."],
     ["Sts", "<Sts><Prtry>X</Prtry></Sts>", "The status is none of BOOK, PDNG, INFO and FUTR."],
     ["BookgDt", "<BookgDt><Dt>2026-02-30</Dt></BookgDt>", "The date is not in the calendar."],

@@ -363,7 +363,7 @@ describe("MT940 traps", () => {
   it.each([
     [":60F:C260302EUR10,00", ":60F:C260230EUR10,00", "The date 260230 is not in the calendar.", [1000n, 1000n]],
     [":60F:C260302EUR10,00", ":60F:C260302EUR10,005", "10,005 has more decimals than EUR has (2).", [1000n, 0n]],
-    [":60F:C260302EUR10,00", ":60F:C260302EUR10.000", '"10.000" is no decimal number.', [1000n, 0n]],
+    [":60F:C260302EUR10,00", ":60F:C260302EUR10.000", '"10.000" is not a decimal number.', [1000n, 0n]],
     [
       ":62F:C260302EUR10,00",
       ":62F:D260302EUR10,00\n:62F:X",

@@ -117,13 +117,13 @@ describe("PayPal's settlement report (STL)", () => {
     const records = await parseSample(paypalStl, "paypal/stl-damaged.csv");
     expect(problemsOf(records)).toEqual([
       "2 : The row has no column headers (CH) before it.",
-      '5 Gross Transaction Amount: "52.00" is no whole number of hundredths.',
+      '5 Gross Transaction Amount: "52.00" is not a whole number of hundredths.',
       '6 Transaction Debit or Credit: "" is neither CR nor DR.',
       '7 Transaction Initiation Date: "2026/02/30 00:00:30 -0800" is no date that the report has.',
       "8 Transaction Completion Date: The row has 6 fields after its type, and the header has 13 columns.",
       '9 Gross Transaction Currency: "EURO" is no ISO 4217 currency.',
       '10 : "XX" is no type of row that the report has.',
-      '12 total gross amount of debits: "x" is no whole number of hundredths.',
+      '12 total gross amount of debits: "x" is not a whole number of hundredths.',
     ]);
     expect(linesOf(records).map(({ position }) => position)).toEqual([11]);
     expect(totalsOf(records)[0]).toBe("gross credits of section 1: 5201 EUR, 5200 by its lines");

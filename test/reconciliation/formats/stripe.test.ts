@@ -46,7 +46,7 @@ describe("Stripe's payout reconciliation", () => {
       "4 adjustment risk_reserved_funds -2519 EUR fee 0 net -2519 | txn_c3 in po_8",
       "5 payout payout -107557 EUR fee 0 net -107557 | txn_c4 in po_8",
     ]);
-    expect(problemsOf(records)).toEqual(['6 gross: "12.50" is no decimal number.']);
+    expect(problemsOf(records)).toEqual(['6 gross: "12.50" is not a decimal number.']);
     expect(totalsOf(records)).toEqual(["transactions of payout po_8: 107557 EUR, 107557 by its lines"]);
   });
 
@@ -93,7 +93,7 @@ describe("Stripe's balance changes from activity", () => {
       "5 adjustment other_adjustment 1125 KWD fee 0 net 1125 | txn_k1",
     ]);
     expect(problemsOf(records)).toEqual([
-      '3 gross: "12,3" is no decimal number.',
+      '3 gross: "12,3" is not a decimal number.',
       "6 gross: 4.5 has more decimals than JPY has (0).",
     ]);
   });

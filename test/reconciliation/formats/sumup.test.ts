@@ -164,7 +164,7 @@ describe("SumUp's transaction report", () => {
     expect(linesOf(records).map(outline)).toEqual(["3 payment Sale TJ2 500 EUR fee -10 net 490 2025-11-14"]);
     expect(problemsOf(records)).toEqual([
       '2 Total: "1.234" can be read in two ways, and no amount before it shows which one is meant.',
-      '4 Total: "5,00" is no decimal number.',
+      '4 Total: "5,00" is not a decimal number.',
       '5 Date: "2025-02-30 12:00:00" is no date that the report has.',
       '6 Transaction type: "Transfer" is no word that is known here.',
       '7 Status: "Half" is no word that is known here.',

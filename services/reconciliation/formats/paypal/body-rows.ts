@@ -149,7 +149,8 @@ function feeAndNet({ currency, grossMinor, feeCurrency, feeMinor }: BodySums, ha
  * direction is in another field.
  */
 export function readHundredths(text: string, currency: string): AmountReading {
-  if (!/^\d+$/.test(text)) return { reason: `${JSON.stringify(text.slice(0, 40))} is no whole number of hundredths.` };
+  if (!/^\d+$/.test(text))
+    return { reason: `${JSON.stringify(text.slice(0, 40))} is not a whole number of hundredths.` };
   const digits = text.padStart(3, "0");
   return readDecimal(`${digits.slice(0, -2)}.${digits.slice(-2)}`, currency);
 }
