@@ -13,8 +13,14 @@ import { addUnclear, nextReasonNumber, reasonAtEnd } from "./unclear-collections
 /** The part that this station must get back when its log loses the commit of this state. */
 export function collectionsOf(state: StationState): LostCollections {
   const { intent, ended, olderReasons, unclearCollections, unclearForgottenThrough, nextIntentNumber } = state;
+  const { lastReasonNumber } = state;
   const active = intent === null ? [] : activeReason(intent);
-  const unclear = unclearCollections.map(({ orderId, intentId, reason }) => ({ orderId, intentId, reason }));
+  const unclear = unclearCollections.map(({ orderId, intentId, reason, reasonNumber }) => ({
+    orderId,
+    intentId,
+    reason,
+    reasonNumber,
+  }));
   const own = ended.flatMap(({ orderId, intentId, reasonSinceEnd: reason }) =>
     reason === "" ? [] : [{ orderId, intentId, reason }],
   );
@@ -23,6 +29,7 @@ export function collectionsOf(state: StationState): LostCollections {
     reasons: [...olderReasons, ...own.toReversed(), ...active],
     unclearThrough: unclearForgottenThrough,
     nextIntentNumber,
+    ...(lastReasonNumber === undefined ? {} : { lastReasonNumber }),
   };
 }
 
@@ -52,12 +59,14 @@ export function restoreCollections(
   atMs: number,
 ): { readonly state: StationState; readonly events: readonly StationEvent[] } {
   const hasForgotten = lost.unclearThrough > state.unclearForgottenThrough;
+  const lastReasonNumber = Math.max(state.lastReasonNumber ?? 0, lost.lastReasonNumber ?? 0);
+  const known: StationState = lastReasonNumber === 0 ? state : { ...state, lastReasonNumber };
   const numbered: StationState = {
-    ...state,
+    ...known,
     nextIntentNumber: Math.max(state.nextIntentNumber, lost.nextIntentNumber),
     ...(hasForgotten && {
       unclearForgottenThrough: lost.unclearThrough,
-      lastReasonNumber: nextReasonNumber(state, atMs),
+      lastReasonNumber: nextReasonNumber(known, atMs),
     }),
   };
   const restored = new Map<string, OlderReason>();
@@ -75,6 +84,7 @@ export function restoreCollections(
   const { unclearForgottenThrough: unclearThrough, nextIntentNumber } = next;
   const isSame =
     restored.size === 0 &&
+    next.lastReasonNumber === state.lastReasonNumber &&
     unclearThrough === state.unclearForgottenThrough &&
     nextIntentNumber === state.nextIntentNumber;
   if (isSame) return { state, events: [] };
@@ -102,7 +112,7 @@ function restoreReason(state: StationState, { orderId, intentId, reason, isAssum
 
 function restoreUnclear(
   state: StationState,
-  { orderId, intentId, reason, isAssumed }: LostReason,
+  { orderId, intentId, reason, isAssumed, reasonNumber = 0 }: LostReason,
   atMs: number,
 ): StationState {
   const intent = findIntent(state, intentId);
@@ -112,6 +122,8 @@ function restoreUnclear(
     return moveIntent(state, { type: "MARK", reason }) ?? state;
   }
   const ofIntent = state.unclearCollections.filter((other) => other.intentId === intentId);
-  const isKnown = ofIntent.some((other) => other.reason === reason) || (isSilence(reason) && ofIntent.length > 0);
-  return isKnown ? state : addUnclear(state, { orderId, intentId }, { reason, atMs });
+  const same = ofIntent.find((other) => other.reason === reason);
+  const isNewPayment = same !== undefined && same.reasonNumber < reasonNumber;
+  const isKnown = same !== undefined || (isSilence(reason) && ofIntent.length > 0);
+  return isKnown && !isNewPayment ? state : addUnclear(state, { orderId, intentId }, { reason, atMs, isNewPayment });
 }

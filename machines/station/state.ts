@@ -89,6 +89,8 @@ export type OlderReason = Omit<UnclearCollection, "confirmedFor" | "reasonNumber
 
 /** A collection that may have moved money, and why. */
 export interface LostReason extends OlderReason {
+  /** Of a reason of an open order. Left out by an earlier version. */
+  readonly reasonNumber?: number | undefined;
   /** The collection was active at the last known commit, and its end is lost. If the station knows the end, the end counts. */
   readonly isAssumed?: true | undefined;
 }
@@ -101,6 +103,8 @@ export interface LostCollections {
   /** Up to this id, every order counts as unclear. */
   readonly unclearThrough: number;
   readonly nextIntentNumber: number;
+  /** Left out before the first reason, and by an earlier version. */
+  readonly lastReasonNumber?: number | undefined;
 }
 
 /**

@@ -55,6 +55,7 @@ function merge(lost: readonly LostCollections[]): LostCollections {
     reasons: [...reasons.values()],
     unclearThrough: Math.max(0, ...lost.map(({ unclearThrough }) => unclearThrough)),
     nextIntentNumber: Math.max(1, ...lost.map(({ nextIntentNumber }) => nextIntentNumber)),
+    lastReasonNumber: Math.max(0, ...lost.map(({ lastReasonNumber = 0 }) => lastReasonNumber)),
   };
 }
 

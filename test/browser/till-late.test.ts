@@ -237,6 +237,10 @@ describe("a companion that reports late", () => {
     const body = { intent_id, outcome, provider_reference, client_idempotency_key };
     return device.refused("intent_not_actionable", "POST", "assignment/report/", { body });
   };
+  const neededNumber = async (path: string): Promise<number> => {
+    const intent = await cashier.good<{ confirmation_needed: { reason_number: number } | null }>("GET", path);
+    return intent.confirmation_needed?.reason_number ?? 0;
+  };
   const attest = ({ intent_id }: Started, reference: string) =>
     cashier.good("POST", `stations/${stationId}/intents/${intent_id}/attest/`, { body: { reference } });
   const dialog = () => page.getByRole("dialog");
@@ -273,7 +277,7 @@ describe("a companion that reports late", () => {
     const answered = page.waitForResponse(/\/intents\/$/);
     await click(page, "The guest has not paid: collect");
     expect((await answered).status()).toBe(409);
-    await dialog().getByText("Afterwards the device reported an approval.").waitFor(SHOWN);
+    await dialog().getByText("Something was reported after you were asked.").waitFor(SHOWN);
     await click(page, "The guest has not paid: collect");
     await button(page, "€12.50 received").waitFor(SHOWN);
     const { order_display_number: number } = await cashier.good<{ order_display_number: number }>(
@@ -281,8 +285,28 @@ describe("a companion that reports late", () => {
       `orders/${earlier.order_id}/`,
     );
     await page.getByText("Collections that may have taken money").click(SHOWN);
-    await page.getByText(`Order ${number}: Afterwards the device reported an approval.`).waitFor(SHOWN);
-    await isShown(page, "Before you pay back, ask who checks the payments");
+    await page
+      .getByText(new RegExp(`Order ${number}, Collection .+: Afterwards the device reported an approval.`))
+      .waitFor(SHOWN);
+    await isShown(page, "Before you pay back, ask the person who checks the payments");
+  });
+
+  test("another payment is reported while the page shows the first one: settling asks about it", async () => {
+    const station = `stations/${stationId}`;
+    const order_id = await newOrder(cashier, station, "12.50");
+    const earlier = await silentHandoff(order_id);
+    const { intent_id } = await collect({ order_id, route: "cash", confirms_money_may_have_moved: true });
+    const path = `${station}/intents/${intent_id}/`;
+    await report(earlier, "reported_success");
+    await isShown(page, "Afterwards the device reported an approval.");
+    const shown = await neededNumber(path);
+    await report(earlier, "reported_success", "RRN-2");
+    await expect.poll(() => neededNumber(path), SHOWN).toBeGreaterThan(shown);
+    await click(page, "I have checked it: settle");
+    await dialog().getByText("Something was reported after you were asked.").waitFor(SHOWN);
+    expect(await cashier.good("GET", path)).toMatchObject({ status: "created" });
+    await dialog().getByRole("button", { name: "I have checked it: settle" }).click(SHOWN);
+    await button(page, "Next order").waitFor(SHOWN);
   });
 
   test("a payment is reported while the till asks about the reference: its confirmation is asked for again", async () => {

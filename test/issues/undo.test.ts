@@ -77,6 +77,12 @@ describe("another transaction keeps the lock of an issue", () => {
           world.ask(issues.closeIssue, closing),
           world.ask(issues.attributeIssue, paying),
           world.ask(attributionProposals.proposeAttribution, paying),
+          world.ask(attributionProposals.rejectAttribution, {
+            caller,
+            issueId: kept,
+            proposalId: 1,
+            reason: "No receipt",
+          }),
           world.ask(issues.commentIssue, { caller, issueId: kept, text: "Asked the guest" }),
         ].map(refusalOf),
       );

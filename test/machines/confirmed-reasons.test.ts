@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest";
 import type { PaymentIntent } from "../../machines/payment-intent.ts";
 import { STATE_LIMITS } from "../../machines/settings.ts";
 import { collectionsOf } from "../../machines/station/lost-collections.ts";
+import type { LostCollections } from "../../machines/station/state.ts";
 import { moneyRefusal } from "./money-refusal.ts";
 import { aQrCounter, ORDER, REGISTRY, Scenario, STATION, STATION_ID } from "./scenario.ts";
 
@@ -141,7 +142,55 @@ describe("a question without a reason, because the station has forgotten it", ()
   });
 });
 
+describe("a payment that was reported before the end", () => {
+  it("it is reported again after the question: the confirmation covers it", () => {
+    const counter = aQrCounter().picks("smart_pos").fetches().reports("reported_success", { reference: "RRN-1" });
+    const confirmedReasonNumber = askedNumber(counter.cancels().picks("cash"));
+    counter.reports("reported_success", { intentId: 1_001, reference: "RRN-1", key: "late" });
+    expect(counter.happened).toEqual(["late_evidence_kept"]);
+    counter.picks("cash", { confirms: { confirmedReasonNumber } });
+    expect(counter.happened).toEqual(["intent_created", "second_collection_confirmed"]);
+  });
+});
+
 describe("the numbers of reasons", () => {
+  const another = { ...SUCCESS, reference: "RRN-2" };
+  const restores = (counter: Scenario, lost: LostCollections): Scenario =>
+    counter.send({ type: "station_put", stationId: STATION_ID, station: STATION, lost }, REGISTRY);
+
+  it("the log loses its end with another payment: an earlier confirmation does not cover this payment", () => {
+    const counter = earlierCollections().picks("cash");
+    const confirmedReasonNumber = askedNumber(counter);
+    const before = earlierCollections().picks("cash").reports("reported_success", another);
+    restores(counter.waits(60_000), collectionsOf(before.station));
+    counter.picks("cash", { confirms: { confirmedReasonNumber } });
+    expect(counter.reply).toEqual(moneyRefusal({ reason: "late_success", earlierIntentId: 1_002 }));
+    counter.picks("cash", { confirms: { confirmedReasonNumber: askedNumber(counter) } });
+    expect(counter.happened).toEqual(["intent_created", "second_collection_confirmed"]);
+  });
+
+  it("the same while a collection is under way that was confirmed before: the attestation asks", () => {
+    const confirmed = (): Scenario => earlierCollections().picks("cash", { confirms: true });
+    const counter = confirmed();
+    restores(counter, collectionsOf(confirmed().reports("reported_success", another).station));
+    expect(counter.attests().reply).toEqual(moneyRefusal({ reason: "late_success", earlierIntentId: 1_002 }));
+  });
+
+  it("what was restored is restored again: nothing happens", () => {
+    const lost = collectionsOf(earlierCollections().picks("cash", { confirms: true }).station);
+    const counter = restores(earlierCollections().picks("cash", { confirms: true }), lost);
+    expect(restores(counter, lost).happened).toEqual([]);
+  });
+
+  it("the clock was set back, and the log is lost: an earlier confirmation covers no restored reason", () => {
+    const before = earlierCollections().picks("cash");
+    const restored = new Scenario();
+    restored.atMs -= 3_600_000;
+    restores(restored, collectionsOf(before.station)).order().leased();
+    restored.picks("cash", { intentId: 1_010, confirms: { confirmedReasonNumber: askedNumber(before) } });
+    expect(restored.reply).toMatchObject({ code: "money_may_have_moved" });
+  });
+
   it("the log is lost and the reasons are restored: an earlier confirmation covers none of them", () => {
     const before = earlierCollections().picks("cash");
     const confirmedReasonNumber = askedNumber(before);

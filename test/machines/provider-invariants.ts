@@ -318,7 +318,9 @@ function checkSecondCollection(before: StationState | null, { command }: StepInp
       (unclear) =>
         unclear.confirmedFor === intentId &&
         unclear.confirmedFor !== undefined &&
-        !before?.unclearCollections.includes(unclear),
+        !before?.unclearCollections.some(
+          (was) => was.intentId === unclear.intentId && was.reason === unclear.reason && was.confirmedFor === intentId,
+        ),
     );
     for (const { reasonNumber } of confirmed ?? [])
       quickExpect(reasonNumber, "M24: no reason that is newer than the question").toBeLessThanOrEqual(

@@ -22,7 +22,7 @@ import { createdIntentJson, decidedIntentJson, intentJson, intentSchema, payment
 
 const confirmedReasonNumberSchema = reasonNumberSchema.optional().meta({
   description:
-    "The `reason_number` that the person saw when they confirmed with `confirms_money_may_have_moved`. Each reason has a number, and so has each further payment with the same reason. The confirmation does not cover a reason with a higher number, which came after the question: the request is refused again and names it. Without this field, the confirmation covers every reason.",
+    "The `reason_number` that the person saw when they confirmed with `confirms_money_may_have_moved`. Each reason has a number, and so has each further payment with the same reason. The confirmation does not cover a reason with a higher number, which came after the question: the request is refused again, and the refusal names that reason if the station still has it. Of one collection, a further success beyond four different ones that are not confirmed gets no number. Without this field, the confirmation covers every reason.",
 });
 
 /** The order and the route. There is no amount, because the order has it (contract, "Rules" 1). */

@@ -1,5 +1,6 @@
 /** The active collection: what it waits for, the time left, the evidence, settle and cancel. Also the end of the last one. */
 import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
 import { Button } from "../shared/button.tsx";
 import { call, type Result } from "../shared/call.ts";
 import { Question } from "../shared/dialog.tsx";
@@ -111,6 +112,8 @@ interface Confirmed {
 interface Asked {
   readonly failure: Failure;
   readonly reference: string;
+  /** The cashier has confirmed an earlier question about money. */
+  readonly isAgain: boolean;
 }
 
 function Decision({ stationId, intent, because }: CollectionProps) {
@@ -128,6 +131,8 @@ function Decision({ stationId, intent, because }: CollectionProps) {
   const needsReference = intent.route === "attested_terminal";
   const isMissing = needsReference && reference.value.trim() === "";
   const needed = intent.confirmation_needed;
+  /** As it was when the page first showed this text: what came since has not been seen, so the service has to ask about it. */
+  const seen = useMemo(() => needed ?? {}, [needed?.reason, needed?.earlier_intent_id]);
 
   /** A confirmation that money may have moved counts for this request only: another payment may be reported after it. */
   const settle = async ({ usedReference, money: shown }: Confirmed): Promise<void> => {
@@ -149,14 +154,14 @@ function Decision({ stationId, intent, because }: CollectionProps) {
       key,
     });
     settling.after(result);
-    note(result);
+    note(result, shown !== undefined);
     // The question is about the reference that was sent. For another one, typed meanwhile, the service asks by itself.
     if (typed !== reference.peek().trim()) asked.value = null;
   };
-  const note = (result: Result<unknown>): void => {
+  const note = (result: Result<unknown>, isAgain = false): void => {
     const isQuestion =
       !result.ok && (result.code === "reference_already_used" || result.code === "money_may_have_moved");
-    asked.value = isQuestion ? { failure: result, reference: inForce } : null;
+    asked.value = isQuestion ? { failure: result, reference: inForce, isAgain } : null;
     failure.value = result.ok || isQuestion ? null : result;
     if (!result.ok && isOrderClosed(result.code)) void openOrder(intent.order_id);
   };
@@ -202,7 +207,7 @@ function Decision({ stationId, intent, because }: CollectionProps) {
             kind="main"
             submit
             class="button-settle"
-            onClick={() => settle(asksFirst ? { money: needed ?? {} } : {})}
+            onClick={() => settle(asksFirst ? { money: seen } : {})}
             disabledBecause={settleBecause}
           >
             {asksFirst
@@ -230,6 +235,7 @@ function Decision({ stationId, intent, because }: CollectionProps) {
       {asked.value !== null && !isOutdated(asked.value, needed, inForce) && (
         <SettleQuestion
           failure={asked.value.failure}
+          isAgain={asked.value.isAgain}
           onClose={() => (asked.value = null)}
           settle={settle}
           disabledBecause={because}
@@ -263,12 +269,13 @@ function isOutdated({ failure, reference }: Asked, needed: Intent["confirmation_
 
 interface SettleQuestionProps {
   readonly failure: Failure;
+  readonly isAgain: boolean;
   readonly onClose: () => void;
   readonly settle: (confirmed: Confirmed) => Promise<void>;
   readonly disabledBecause: string | null;
 }
 
-function SettleQuestion({ failure, settle, ...question }: SettleQuestionProps) {
+function SettleQuestion({ failure, isAgain, settle, ...question }: SettleQuestionProps) {
   if (failure.code === "money_may_have_moved") {
     return (
       <Question
@@ -278,7 +285,7 @@ function SettleQuestion({ failure, settle, ...question }: SettleQuestionProps) {
         {...question}
         onConfirm={() => settle({ money: failure })}
       >
-        <MayHaveMoved {...failure} />
+        <MayHaveMoved {...failure} isAgain={isAgain} />
       </Question>
     );
   }

@@ -194,8 +194,8 @@ function UnclearCollections() {
       <ul class="steps">
         {unclear.map(({ intent_id, order_display_number: order, reason }) => (
           <li key={intent_id}>
-            {typeof order === "number" ? words().order(order) : words().unclearItem(collectionName(intent_id))}:{" "}
-            {unclearText(reason)}
+            {typeof order === "number" && `${words().order(order)}, `}
+            {words().unclearItem(collectionName(intent_id))}: {unclearText(reason)}
           </li>
         ))}
       </ul>

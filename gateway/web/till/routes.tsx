@@ -25,6 +25,8 @@ interface Asked {
   readonly failure: Failure;
   /** The reasons that the live view had when the request was sent. */
   readonly reasons: string;
+  /** The cashier has confirmed an earlier question. */
+  readonly isAgain: boolean;
 }
 
 export function Routes({ stationId, because }: { readonly stationId: number; readonly because: string | null }) {
@@ -55,7 +57,9 @@ export function Routes({ stationId, because }: { readonly stationId: number; rea
     after(result);
     if (!result.ok && isOrderClosed(result.code)) await openOrder(known.order_id);
     const isQuestion = !result.ok && result.code === "money_may_have_moved";
-    asked.value = isQuestion ? { choice, failure: result, reasons: shownReasons } : null;
+    asked.value = isQuestion
+      ? { choice, failure: result, reasons: shownReasons, isAgain: confirms !== undefined }
+      : null;
     failure.value = result.ok ? null : result;
   };
 
@@ -100,7 +104,7 @@ export function Routes({ stationId, because }: { readonly stationId: number; rea
           onConfirm={() => begin(question.choice, question.failure)}
           disabledBecause={because}
         >
-          <MayHaveMoved {...question.failure} />
+          <MayHaveMoved {...question.failure} isAgain={question.isAgain} />
         </Question>
       )}
     </section>
@@ -130,9 +134,11 @@ export const moneyConfirmation = ({ reason_number }: ShownReason) => ({
  * Warns that money may have moved: the reason, the earlier collection, and what the cashier does. The service sends no reason
  * when the station no longer has it.
  */
-export function MayHaveMoved({ reason, earlier_intent_id: earlier }: ShownReason) {
+export function MayHaveMoved(shown: ShownReason & { readonly isAgain?: boolean }) {
+  const { reason, earlier_intent_id: earlier, isAgain = false } = shown;
   return (
     <Notice tone="warn" title={reason === undefined ? words().mayHaveMovedForgotten : unclearText(reason)}>
+      {isAgain && <p>{words().reportedSince}</p>}
       {earlier !== undefined && <p>{words().earlierCollection(collectionName(earlier))}</p>}
       <p>{words().mayHaveMovedText}</p>
     </Notice>

@@ -93,6 +93,7 @@ export const words = dictionary({
     cancelTitle: "Cancel this collection?",
     cancelText: "Make sure that the guest has not paid. A report that comes later does not settle it any more.",
     mayHaveMoved: "Money may have moved",
+    reportedSince: "Something was reported after you were asked. Check again.",
     mayHaveMovedText:
       "Find out whether the guest has paid already, from the slip or the payment application, before you go on.",
     mayHaveMovedForgotten: "The reason is no longer known.",
@@ -121,7 +122,7 @@ export const words = dictionary({
     underWay: "Collecting",
     unclear: "Collections that may have taken money",
     unclearItem: (number: string) => `Collection ${number}`,
-    unclearHelp: "Before you pay back, ask who checks the payments: this money may have paid another order.",
+    unclearHelp: "Before you pay back, ask the person who checks the payments: the money may have paid another order.",
     timeline: "Timeline",
     stepCreated: "Begun",
     stepPresented: "Shown to the guest",
@@ -221,6 +222,7 @@ export const words = dictionary({
     cancelTitle: "Diesen Zahlvorgang abbrechen?",
     cancelText: "Stellen Sie sicher, dass der Gast nicht bezahlt hat. Eine spätere Meldung bucht nichts mehr.",
     mayHaveMoved: "Geld kann geflossen sein",
+    reportedSince: "Nach der Frage wurde noch etwas gemeldet. Prüfen Sie noch einmal.",
     mayHaveMovedText:
       "Klären Sie am Beleg oder in der Zahlungsanwendung, ob der Gast schon bezahlt hat, bevor Sie weitermachen.",
     mayHaveMovedForgotten: "Der Grund ist nicht mehr bekannt.",
@@ -249,7 +251,8 @@ export const words = dictionary({
     underWay: "Läuft",
     unclear: "Zahlvorgänge, bei denen Geld geflossen sein kann",
     unclearItem: (number: string) => `Zahlvorgang ${number}`,
-    unclearHelp: "Fragen Sie vor einer Rückzahlung, wer die Zahlungen prüft: Das Geld kann schon zugeordnet sein.",
+    unclearHelp:
+      "Fragen Sie vor einer Rückzahlung die Person, die die Zahlungen prüft: Das Geld kann eine andere Bestellung bezahlt haben.",
     timeline: "Verlauf",
     stepCreated: "Begonnen",
     stepPresented: "Dem Gast gezeigt",

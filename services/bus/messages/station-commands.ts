@@ -126,6 +126,7 @@ const lostReasonSchema = z.object({
   orderId: id,
   intentId: id,
   reason: z.enum(UNCLEAR_REASONS),
+  reasonNumber: z.int().min(0).optional(),
   isAssumed: z.literal(true).optional(),
 });
 /** The collections that may have moved money and that a station's log has lost. */
@@ -134,6 +135,7 @@ export const lostCollectionsSchema = z.object({
   reasons: z.array(lostReasonSchema).readonly(),
   unclearThrough: z.int().min(0),
   nextIntentNumber: id,
+  lastReasonNumber: z.int().min(0).optional(),
 });
 
 const leaseTerms = { lifetimeMs, session: z.object({ sessionId: id, expiresAtMs: ms }).optional() };
