@@ -201,9 +201,9 @@ interface QuorumWatchDeps extends WatchDeps {
  * Leaves a server that no longer reaches a majority of its cluster. Such a server accepts connections and requests as
  * before, but it never answers a request that has to be stored (design §3).
  *
- *   a majority has answered ── 0.5 to 0.75 s ──► ask one bucket ── 0.5 s ──► ask all ── 0.5 s ──► go to another server
- *            ▲                                       │                        │ ▲                       │
- *            └────── one has answered ◄──────────────┴────────────────────────┘ └── each 0.5 s; again to another server each 3 … 30 s
+ *   a majority has answered ── 0.75 to 1 s ──► ask one bucket ── 0.5 s ──► ask all ── 0.5 s ──► go to another server
+ *            ▲                                     │                        │ ▲                       │
+ *            └────── one has answered ◄────────────┴────────────────────────┘ └── each 0.5 s; again to another server each 3 … 30 s
  *
  * It asks with a beat (`beats.ts`): a majority of the bucket's servers must store the beat before it is acknowledged. Each
  * bucket has a separate leader, so the election of one bucket does not look like a cut.
