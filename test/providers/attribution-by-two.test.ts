@@ -6,6 +6,8 @@ import type { Caller } from "../../services/bus/messages/caller.ts";
 import * as issues from "../../services/bus/messages/issues.ts";
 import { changeOrder, voidOrder } from "../../services/bus/messages/orders.ts";
 import { listProviderEvents } from "../../services/bus/messages/provider-events.ts";
+import { ISSUE_LIMITS } from "../../services/issues/limits.ts";
+import { lockDecisions } from "../../services/issues/sql/lines-of-money.ts";
 import { aloneUnlessSet } from "../../services/providers/attribution-limits.ts";
 import { carryOut } from "../support/carry-out-twice.ts";
 import { reasonOf } from "../support/refusal-of.ts";
@@ -87,6 +89,17 @@ const read = async ({ place, issueId }: Scene) => await world.ask(issues.getIssu
 const actions = async (scene: Scene) => (await read(scene)).steps.map(({ action }) => action);
 const transactions = ({ order }: Scene) =>
   world.database<{ attested_by: number }[]>`select attested_by from transactions where order_id = ${order.orderId}`;
+
+test("a run of the reconciliation keeps the lock of decisions: attributing and proposing are refused as busy", async () => {
+  const [alone, large] = [await openScene(Number(aloneUnlessSet("EUR"))), await openScene()];
+  const busy = { code: "busy", retryAfterMs: ISSUE_LIMITS.lockedRetryMs };
+  await world.database.begin(async (tx) => {
+    for (const { place } of [alone, large]) await lockDecisions(tx, place.organizationId);
+    expect(await Promise.all([attribute(alone), propose(large)].map(refusalOf))).toMatchObject([busy, busy]);
+  });
+  expect([await transactions(alone), (await read(large)).issue.proposal]).toEqual([[], null]);
+  expect((await attribute(alone)).issue.status).toBe("attributed");
+});
 
 describe("one person alone", () => {
   test("attributes up to the default limit, and not one minor unit more", async () => {
