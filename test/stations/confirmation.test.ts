@@ -229,6 +229,6 @@ describe("a provider's confirmation", () => {
     const events = await eventsOf(stationId);
     expect(events.includes("late_money_kept")).toBe(!isPaid);
     const { unclearCollections } = (await world.newest(stationId)).state;
-    expect(unclearCollections.slice(-1)).toEqual(isPaid ? [] : [{ orderId, intentId, reason: "late_money" }]);
+    expect(unclearCollections.slice(-1)).toMatchObject(isPaid ? [] : [{ orderId, intentId, reason: "late_money" }]);
   }
 });

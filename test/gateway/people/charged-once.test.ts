@@ -6,7 +6,7 @@ import type { intentSchema } from "../../../gateway/api/cashier/intent-json.ts";
 import type { intentsSchema } from "../../../gateway/api/cashier/intents.ts";
 import type { orderSchema } from "../../../gateway/api/cashier/orders.ts";
 import { STATE_LIMITS } from "../../../machines/settings.ts";
-import { enrollSandboxDevice, type TestDevice, untilOffered } from "../../support/devices.ts";
+import { enrollDevice, enrollSandboxDevice, newCode, type TestDevice, untilOffered } from "../../support/devices.ts";
 import { HANGS } from "../../support/hangs.ts";
 import { logIn, newOrder, openTill, type Person } from "../../support/people.ts";
 import { sharedSystem } from "../../support/shared-system.ts";
@@ -119,6 +119,13 @@ describe("a success reported after another collection has paid the order", () =>
 });
 
 describe("a collection that has left its station's state, and whose order another one has paid", () => {
+  // A new credential: the throttle of the first one is used up.
+  beforeAll(async () => {
+    const owner = await logIn(system.baseUrl, "backoffice", system.owner);
+    await owner.good("POST", `devices/${companion.deviceId}/reset/`);
+    companion = await enrollDevice(system.baseUrl, await newCode(owner, companion.deviceId));
+  });
+
   it("a late success: the collection stays unclear, and its order and the live view show it", async () => {
     const payInCash = async (order_id: number): Promise<void> => {
       await cashier.good("POST", attestPath(await collect(order_id, "cash", true)));
