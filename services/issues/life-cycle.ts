@@ -7,7 +7,7 @@ import type { Handler, ReplyOf, RequestOf } from "../bus/operation.ts";
 import { readPage } from "../bus/page.ts";
 import { existing, RefusedError } from "../bus/refusals.ts";
 import { createOnce } from "../db/creations.ts";
-import { isLockTimeout } from "../db/lock-timeout.ts";
+import { isEndedWhileLocking, isLockTimeout } from "../db/lock-timeout.ts";
 import type { Database, Transaction } from "../db/pool.ts";
 import { ISSUE_LIMITS } from "./limits.ts";
 import { announceIssues, priorOf, recordSteps } from "./recording.ts";
@@ -27,7 +27,8 @@ export async function decide<T>(database: Database, work: (tx: Transaction) => P
 }
 
 function refuseLocked(error: unknown): never {
-  if (isLockTimeout(error)) throw new RefusedError({ code: "busy", retryAfterMs: ISSUE_LIMITS.lockedRetryMs });
+  if (isLockTimeout(error) || isEndedWhileLocking(error))
+    throw new RefusedError({ code: "busy", retryAfterMs: ISSUE_LIMITS.lockedRetryMs });
   throw error;
 }
 
